@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.capture import injections, transcripts
 from signet_sync.capture import store as capture_store
@@ -16,12 +16,11 @@ from signet_sync.capture.harnesses.markdown import entries_after, entries_after_
 from signet_sync.capture.harnesses.reader import (
     NO_TIME,
     Conversation,
-    EntryKind,
     TranscriptEntry,
     drop_future_times,
 )
 from signet_sync.capture.harnesses.texts import compaction_text, file_stem
-from signet_sync.capture.spool import CUT, Job
+from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
@@ -50,9 +49,7 @@ from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.live.turns import (
     SpokenTurn,
     find_recorded_entries,
-    insert_live,
     is_live,
-    is_same,
     live_turns_in,
 )
 from signet_sync.sessions.model_proposals import Propose
@@ -66,8 +63,6 @@ from signet_sync.text.turn_words import words_of
 
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
-# The transcript's record of a prompt may carry a time slightly before that of the hook.
-PROMPT_LEAD_US = 2 * SECOND
 _NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
 _DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 _SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
@@ -78,23 +73,9 @@ EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
 
 
-class ReportedCompaction(NamedTuple):
-    """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
-
-    It is written if the transcript has no record of this compaction; unless `final`, that record may still come.
-    """
-
-    text: str
-    at: int
-    final: bool
-
-
 @dataclass(slots=True)
 class CaptureResult:
-    """The result for one transcript: paths of the files written, or why there are none (`remark`).
-
-    `recorded`: the transcript contains all compactions that hooks delivered.
-    """
+    """The result for one transcript: paths of the files written, or why there are none (`remark`)."""
 
     source: TranscriptSource
     session_id: str = ""
@@ -103,7 +84,6 @@ class CaptureResult:
     compactions: list[str] = field(default_factory=list)
     redactions: Counter[str] = field(default_factory=Counter)
     remark: str = ""
-    recorded: bool = False
     repository: Repository | None = None
 
     @property
@@ -178,33 +158,31 @@ def capture(
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Sequence[ReportedCompaction] = (),
-    prompt: Job | None = None,
+    handed: Sequence[tuple[str, int]] = (),
     reported: Job | None = None,
     rest: Conversation | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
-    With `end` false the session is still running: only its compactions are written, those in `handed` included.
-    `prompt` is the stop marker with the last prompt or answer, which is added if the transcript lacks it; `reported` is
-    the job of a hook, which has the repository as it was then; `rest` is what was read of a transcript that is gone.
-    File names follow from the times of the records, so two
-    machines that read the same transcript write the same files. Raises `HarnessError`, and what
-    `sessions.operations.end` raises.
+    With `end` false the session is still running: only its compactions are written, those included that hooks `handed`
+    over (a summary, sanitized, and its time) and the transcript has no record of. `reported` is the job of a hook,
+    which has the repository as it was then; `rest` is what was read of a transcript that is gone. File names follow
+    from the times of the records, so two machines that read the same transcript write the same files. Raises
+    `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = rest or read(source, now_us)
     done = CaptureResult(source, conversation.session_id)
-    done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
+    done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation)
     if not done.remark:
         done.repository = repository_of(conversation, reported)
         places = views(conversation.project, done.repository) if conversation.project is not None else []
         done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
         conversation = drop_copies(workspace, conversation, done.agent_id)
-        done.remark = _why_empty(conversation, prompt)
+        done.remark = _why_empty(conversation)
     if not done.remark:
-        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
+        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
         if done.compactions and not registry.facts(source.harness).reports_compaction:
             with suppress(OSError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
@@ -251,43 +229,19 @@ def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str)
     return conversation if len(rest) == len(entries) else conversation._replace(entries=rest, remark=COPIED)
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries that no indexed segment contains yet, and what a hook heard last."""
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries that no indexed segment contains yet."""
     rows = _list_indexed(workspace, conversation, agent_id)
-    fresh = () if _why_empty(conversation) else _find_fresh(conversation, rows)
-    return (*fresh, *_last_words(conversation, rows, job))
+    return () if _why_empty(conversation) else _find_fresh(conversation, rows)
 
 
-def _last_words(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
-    """Returns what a hook heard last, a prompt or an answer, if neither transcript nor segment contains it yet."""
-    if job is None or (job.prompt is None and job.answer is None):
-        return ()
-    at_us, entries = parse_instant(job.at) or 0, conversation.entries
-    kind: EntryKind
-    if job.prompt is not None:  # any activity after it shows that it is written, whatever the wording
-        kind, text = "user", registry.prompt_of(job.harness)(job.prompt)
-        begins = {"user": at_us - PROMPT_LEAD_US, "event": at_us - PROMPT_LEAD_US, "compaction": at_us - PROMPT_LEAD_US}
-        written = any(entry.at > begins.get(entry.kind, at_us) for entry in entries)
-    else:  # an answer to the user's last words does, or that these came later
-        kind, text = "assistant", job.answer or ""
-        last = max((place for place, entry in enumerate(entries) if entry.kind == "user"), default=0)
-        answers = sanitize_transcript_v2("\n".join(entry.text for entry in entries[last:] if entry.kind == "assistant"))
-        written = bool(entries) and entries[last].kind == "user" and entries[last].at > at_us
-        written = written or " ".join(text.partition(CUT)[0].split()) in " ".join(answers.split())
-    said = SpokenTurn(kind, sanitize_transcript_v2(words_of(text)), job.at)
-    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
-    if not text.strip() or written or any(is_same(said, turn) for turn in known if turn.at == said.at):
-        return ()
-    return (TranscriptEntry(kind, at_us, text),)
-
-
-def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
+def _why_empty(conversation: Conversation) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
     if is_in_model_folder(conversation.project):
         return OWN_CALL
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns and not _last_words(conversation, (), prompt):
+    if not conversation.turns:
         return conversation.remark or "no words of a user or an assistant in it"
     return "" if conversation.session_id else "it does not name a session"
 
@@ -300,8 +254,7 @@ def _write(
     propose: Propose | None,
     *,
     end: bool,
-    handed: Sequence[ReportedCompaction],
-    prompt: Job | None,
+    handed: Sequence[tuple[str, int]],
 ) -> None:
     """Writes the compactions that are not in the vault yet, and at an end the segments."""
     entries, token = conversation.entries, token_of(done.agent_id, conversation.session_id)
@@ -315,11 +268,10 @@ def _write(
     }
     propose = None if conversation.headless else propose  # rules do for what nobody reads
     compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
-    unrecorded = [
-        one for one in handed if not any(abs(entry.at - one.at) <= SAME_COMPACTION_US for entry in compactions)
-    ]
-    done.recorded = not unrecorded
-    compactions += [TranscriptEntry("compaction", one.at, compaction_text(one.text)) for one in unrecorded if one.final]
+    recorded = [entry.at for entry in compactions]
+    for text, at in handed:
+        if all(abs(one - at) > SAME_COMPACTION_US for one in recorded):
+            compactions.append(TranscriptEntry("compaction", at, compaction_text(text)))
     if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
@@ -334,20 +286,17 @@ def _write(
     if not end:
         done.remark = "" if done.compactions else "it contains no new compaction"
         return
-    fresh, heard = _find_fresh(conversation, rows), _last_words(conversation, rows, prompt)
-    if not fresh and not heard:
+    fresh = _find_fresh(conversation, rows)
+    if not fresh:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
     # The first time that is not used in a segment's name yet.
     after = max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
     most = workspace.settings.max_file_bytes  # with room for headings and fences
     room = min(max(most - sessions_operations.HEADROOM, most // 2) * 3 // 4, SEGMENT_BYTES)
-    chunks = [*_split_entries(fresh, room)] if fresh else [heard]
+    chunks = [*_split_entries(fresh, room)]
     for chunk in chunks:
         text = render(chunk, [entry for entry in entries if entry.at < chunk[0].at])
-        if chunk is chunks[-1] and heard:
-            said = [SpokenTurn(entry.kind, sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
-            text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
@@ -412,42 +361,31 @@ def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
 
 
 def repository_of(conversation: Conversation, reported: Job | None) -> Repository | None:
-    """Returns the repository of a session's folder, with the branch that its hook saw last, else its harness.
-
-    Not the one that is checked out now: the session may be long over.
-    """
-    found = _find_folder(conversation, reported)
-    if found is None:
-        return None
-    known = reported.repository if reported is not None else None
-    seen = known.branch if known is not None and known.root == found.root else None
-    return found._replace(branch=seen or session_value(conversation.branch) or None)
-
-
-def _find_folder(conversation: Conversation, reported: Job | None) -> Repository | None:
     """Returns the repository of a session's folder: as its hook found it, else as it is now.
 
-    If the folder is gone, one that the hook found in a folder above or below counts; else the one that it was a
-    worktree of or in, unless the harness recorded another remote.
+    If the folder is gone, that of the folder it was made a worktree of or was in, unless the harness recorded another
+    remote. Its branch is the one that its hook saw last, else its harness, not the one that is checked out now: the
+    session may be long over.
     """
-    project = conversation.project
-    known, cwd = (reported.repository, reported.cwd or "") if reported is not None else (None, "")
-    if project is None or (known is not None and cwd == project):
-        return known if project is not None else None
+    project, branch = conversation.project, session_value(conversation.branch) or None
+    known, cwd = (reported.repository, reported.cwd) if reported is not None else (None, None)
+    if project is None:
+        return None
+    if known is not None and cwd == project:
+        return known._replace(branch=known.branch or branch)
     if os.path.lexists(project):
-        return resolve(project)
-    if known is not None:
-        folder = project.rstrip("/")
-        if cwd.startswith(f"{folder}/"):
-            return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
-        below = folder.removeprefix(f"{cwd.rstrip('/')}/")
-        return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
+        found = resolve(project)
+        seen = known.branch if known is not None and found is not None and known.root == found.root else None
+        return found and found._replace(branch=seen or branch)
+    if known is not None:  # of a folder above it, or below
+        ends = f"{cwd}/", f"{project.rstrip('/')}/"
+        near = ends[0].startswith(ends[1]) or ends[1].startswith(ends[0])
+        return known._replace(path="", branch=known.branch or branch) if near else None
     above = project
     while not os.path.isdir(above) and above not in ("", "/"):
         above = os.path.dirname(above)
     places = [resolve(one) for one in (conversation.worktree_of, above)]
-    found = next((one._replace(path="") for one in places if one is not None), None)
-    origin = origin_of(conversation.remote)
-    if origin is None or (found is not None and found.origin == origin):
-        return found
-    return Repository(project, origin, "") if is_root(project) else None
+    found, origin = next(filter(None, places), None), origin_of(conversation.remote)
+    if origin is not None and (found is None or found.origin != origin):
+        found = Repository(project, origin, "") if is_root(project) else None
+    return found and found._replace(path="", branch=branch)

@@ -50,20 +50,16 @@ def list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, 
 def shape_of(job: Job) -> str:
     """Returns what changes when something is added to a transcript; empty if there is none."""
     is_database = registry.keeps_database(job.harness)
-    at = f" {job.at}" if is_database or job.prompt is not None else ""
     # What is added to a database stays in its log for a while.
     places = (job.transcript_path, f"{job.transcript_path}-wal") if is_database else (job.transcript_path,)
     found = [f"{status.st_size} {status.st_mtime_ns}" if (status := stat_of(place)) else "" for place in places]
-    if not found[0]:
-        return f"none{at}" if job.prompt is not None else ""
-    return f"{''.join(found)}{at}"
+    return found[0] and f"{''.join(found)}{job.at if is_database else ''}"
 
 
 def _is_idle(workspace: Workspace, job: Job, now_us: int) -> bool:
-    if status := stat_of(job.transcript_path):
-        changed_us = status.st_mtime_ns // 1000
-    else:  # the harness has not created it yet
-        changed_us = parse_instant(job.at) or 0 if job.prompt is not None else 0
+    status = stat_of(job.transcript_path)
+    # At its first prompt the harness has not created it yet.
+    changed_us = status.st_mtime_ns // 1000 if status is not None else parse_instant(job.at) or 0
     return now_us - changed_us >= workspace.settings.capture_idle * SECOND
 
 

@@ -34,7 +34,6 @@ from signet_sync.formats.ids import (
     is_session_id,
     is_shared,
 )
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 from signet_sync.host.harness_settings.facts import part_of_file
 from signet_sync.host.repository import Repository, resolve, views
@@ -64,6 +63,7 @@ EVENTS = {
     "dispose": "end",
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+SOURCES = ("startup", "resume", "clear", "compact")
 BEFORE_COMPACTION = "PreCompact"
 # A tool is about to run, ran, or failed. Where a text before it does not reach the model, or where a hook that fails
 # before it would keep it from running, the harness asks once it ran: nothing is lost, for the model sees both at once.
@@ -78,12 +78,8 @@ _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets o
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 _MOVES = 5  # of the state folder during one event; even one is rare
-# Characters of a prompt that are kept: sanitizing the worst text takes a second for so many, and harnesses wait five.
-LONGEST_PROMPT = 64 * 1024
-LONGEST_COMMAND = 4_000  # and of a command, and an error
+LONGEST_COMMAND = 4_000  # characters of a command, and of an error
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
-# How much of an answer's end is looked for at a transcript's end.
-_ENDING, _TAIL = 80, 256 * 1024
 # Lines with which an agent hands its work over are asked for only where a person sees them: a program that runs a
 # harness (headless, an SDK, CI) reads its answer, another agent that of a sub-agent, and a line more could break them.
 LABELS = "Outcome:, Decided:, Next:, Blocked:, Tried:"
@@ -92,8 +88,6 @@ REQUEST = (
     " (and the ^handle it ends)"
 )
 IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
-_EDITS = late(rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: ')
-_NOTED = late(r"^\W*(?:Outcome|Decided|Next|Blocked|Tried):\W*\s\S", re.MULTILINE)
 # A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
@@ -222,17 +216,15 @@ class _HookEvent:
         self.agent = agent_for(places, self.environ, rules)
         self.session = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
         excluded = is_excluded(project, settings.get("capture_exclude", ()), self.environ)
-        notes = "off" if excluded else settings.get("context_notes", "report")
+        asks = not excluded and settings.get("context_notes", True)
         try:
             if event == "session-start" or name in PROMPTS or (at_moment and not excluded):
-                self._print_context(name, settings, asks=notes != "off")
-            elif name == BEFORE_COMPACTION and notes != "off" and self._is_attended():
+                self._print_context(name, settings, asks=asks)
+            elif name == BEFORE_COMPACTION and asks and self._is_attended():
                 self.printed.append(IN_COMPACTION)
-            elif name == "Stop" and notes == "ask" and self._lacks_note() and self._is_attended():
-                self._continue_turn()
         finally:
             if not excluded and event is not None and session_id != TRIAL:
-                job = self._make_job(event, name)
+                job = self._make_job(event)
                 if job is not None:
                     self._hand_over(job)
 
@@ -251,12 +243,14 @@ class _HookEvent:
         elif name in PROMPTS:
             words = ""
             if settings.get("context_prompts", True):
-                from signet_sync.text.prompt import find_search_words  # most events are no prompts
+                from signet_sync.capture.harnesses.texts import drop_injected, text_of  # most events are no prompts
+                from signet_sync.text.prompt import find_search_words
 
-                words = find_search_words(_read_prompt(self.payload.get("prompt")))
+                words = find_search_words(drop_injected(text_of(self.payload.get("prompt"))))
             if not words and self.facts.reports_compaction:
                 return
-        source, budget = _word(self.payload.get("source")), settings.get("context_budget_tokens", BUDGET)
+        source = next((one for one in SOURCES if one == self.payload.get("source")), None)
+        budget = settings.get("context_budget_tokens", BUDGET)
         shared = is_shared(self.payload, carries_chats=self.facts.carries_chats)
 
         @cache  # reads a file, and only a start needs it
@@ -298,81 +292,44 @@ class _HookEvent:
             and self.facts.is_attended(self.payload, self.environ)
         )
 
-    def _lacks_note(self) -> bool:
-        """Returns whether a turn that stops edited, has no lines that hand it over, and was not continued."""
-        said = self.payload.get("last_assistant_message")
-        if self.payload.get("stop_hook_active") is not False or self.payload.get("background_tasks"):
-            return False
-        if not isinstance(said, str) or _NOTED.search(said[-2_000:]):
-            return False
-        return _EDITS.search(part_of_file(self.payload.get("transcript_path"), -_TAIL)) is not None
-
-    def _continue_turn(self) -> None:
-        """Continues a turn that stopped, once in a session: only if that can be recorded."""
-        from signet_sync.capture import injections  # for those who have chosen it
-        from signet_sync.formats.managed_block import CLOSING, OPENING
-
-        if is_session_id(self.session):
-            with suppress(OSError):
-                with injections.updating(self.folder, self.agent, self.harness, str(self.session)) as record:
-                    asked, record.asked = record.asked, True
-                if not asked:  # the parsers of transcripts remove it
-                    reason = f"{OPENING}\n{REQUEST}. Add only these lines now, and do nothing else.\n{CLOSING}"
-                    self.printed.append(json.dumps({"decision": "block", "reason": reason}))
-
     # ── the job ──
 
-    def _make_job(self, event: str, name: str) -> spool.Job | None:
+    def _make_job(self, event: str) -> spool.Job | None:
         """Returns the job of an event, None if there is nothing to keep."""
         if not is_session_id(self.session):
             raise _RefusedEvent("session_id is missing or blank")
-        payload, path = self.payload, self.payload.get("transcript_path")
+        path, project = self.payload.get("transcript_path"), self.project
         if path is None and self.facts.pathless == "not to be kept":
             return None
         if path is None and self.facts.pathless == "an error":
             raise _RefusedEvent("transcript_path is missing")
-        said: dict[str, Any] = {"session_id": str(self.session), "agent_id": self.agent, "harness": self.harness}
         if path is not None:
-            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
             present = _find_transcript(path, may_be_absent=event != "compact")
             if present is None and event == "end":
-                # A stop that found the transcript; a prompt comes before it is first written.
-                marker = spool.marker(self.folder.spool, spool.Job(event="stop", at="", **said))
-                if marker is None or marker.transcript_path is None or marker.prompt is not None:
-                    return None
-            if present is None and event == "stop" and payload.get("prompt") is None:
-                return None
-            # At a session's first prompt its file does not exist yet, and it may be deleted before the end.
-            path = str(path) if event in ("stop", "end") else present
+                return None  # nothing was said (`claude mcp list`), or it was deleted: its marker keeps what was read
+            # At a session's first prompt its file does not exist yet.
+            path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _RefusedEvent("there is no workspace; create it with: signet-sync setup")
-        project = self.project
-        reason = {"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, "")
         repository = resolve(project) if project is not None else None  # now, because it may be gone at the capture
         if repository is not None and any(map(_MAY_BE_SECRET.search, filter(None, repository))):
             repository = Repository._make(part and session_value(part) for part in repository)
+        summary = self.payload.get("compact_summary") if event == "compact" else None
+        if isinstance(summary, str):
+            from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; other events hold no text
+
+            summary = sanitize_transcript_v2(summary) if summary.strip() else None
         return spool.Job(
-            **said,
             event=event,
+            harness=self.harness,
+            session_id=str(self.session),
+            agent_id=self.agent,
             transcript_path=path if isinstance(path, str) else None,
             cwd=storable_path(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             at=_now(),
-            reason=_word(payload.get(reason)),
-            compaction=_sanitize(payload.get("compact_summary")) if event == "compact" else None,
-            prompt=_sanitize(_read_prompt(payload.get("prompt"))) if name in PROMPTS else None,
-            answer=_sanitize(self._find_answer(path)) if event == "stop" and name not in PROMPTS else None,
+            compaction=summary if isinstance(summary, str) else None,
             repository=repository,
         )
-
-    def _find_answer(self, path: object) -> str:
-        """Returns the assistant's last answer if the transcript does not end with it yet."""
-        said = self.payload.get("last_assistant_message") or self.payload.get("prompt_response")
-        if not isinstance(said, str) or not isinstance(path, str):
-            return ""
-        written, ends = part_of_file(path, -_TAIL), said.rstrip()[-_ENDING:]
-        forms = (json.dumps(ends), json.dumps(ends, ensure_ascii=False))
-        known = any(form[1:-1].encode("utf-8", "replace") in written for form in forms)
-        return "" if written and known else _read_prompt(said)
 
     def _hand_over(self, job: spool.Job) -> None:
         def put() -> None:
@@ -435,39 +392,6 @@ def _find_transcript(path: object, *, may_be_absent: bool) -> str | None:
     if status.st_uid != os.geteuid():
         raise _RefusedEvent("the file at transcript_path belongs to another user")
     return path
-
-
-def _word(value: object) -> str | None:
-    """Returns a harness's reason if it is a plain word such as `prompt_input_exit`, else None."""
-    if isinstance(value, str) and len(value) <= 40 and value.isascii() and value.replace("_", "").isalnum():
-        return value
-    return None
-
-
-def _sanitize(value: object) -> str | None:
-    if not isinstance(value, str) or not value.strip():
-        return None
-    from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; most events hold no text
-
-    return sanitize_transcript_v2(value)
-
-
-def _read_prompt(value: object) -> str:
-    """Returns the user's prompt without what hooks put before it.
-
-    Of a very long one the beginning in whole lines, else words, so that no secret is cut.
-    """
-    if not isinstance(value, str):
-        return ""
-    from signet_sync.capture.harnesses.texts import prompt_of  # most events are no prompts
-
-    prompt = prompt_of(value)
-    if len(prompt) <= LONGEST_PROMPT:
-        return prompt
-    ends = prompt.rfind("\n", LONGEST_PROMPT // 2, LONGEST_PROMPT)
-    if ends < 0:
-        ends = max(prompt.rfind(blank, 0, LONGEST_PROMPT) for blank in " \t\n")
-    return f"{prompt[: max(ends, 0)]}\n\n{spool.CUT}"
 
 
 def _read_settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:

@@ -7,15 +7,14 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import StateFolder, read_json, write_program
 
-_T = TypeVar("_T")
 KEPT_DAYS = 30.0
 MOST_SESSIONS = 1_000
 _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
@@ -70,28 +69,19 @@ class Injections:
     The id of a quote is `QUOTED` and its session's, that of a whole file "".
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
-    source of a start whose context waits for a prompt, else "". `asked`: a turn was continued for its last lines. `at`
-    is the time of the last change in seconds since 1970, `characters` how many it got in all.
+    source of a start whose context waits for a prompt, else "". `at` is the time of the last change in seconds since
+    1970, `characters` how many it got in all.
     """
 
-    __slots__ = ("agent_id", "asked", "at", "at_prompts", "characters", "due", "harness", "left_out", "lines")
-
-    def __init__(self, agent_id: str, harness: str, found: Mapping[str, Any] = {}) -> None:
-        """Makes the record of a session, with what is valid of the document that was `found`."""
-
-        def read(name: str, kind: type[_T]) -> _T:
-            value = found.get(name)
-            return value if isinstance(value, kind) else kind()
-
+    def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
         self.harness = harness
-        self.at = float(read("at", float) or read("at", int))
-        self.due = read("due", str)
-        self.asked = found.get("asked") is True
-        self.characters = read("characters", int)
-        self.lines = {hash_: one for hash_, one in read("lines", dict).items() if isinstance(one, str)}
-        self.left_out = [one for one in read("left_out", list) if isinstance(one, str)]
-        self.at_prompts = [one for one in read("at_prompts", list) if isinstance(one, str)]
+        self.at = 0.0
+        self.due = ""
+        self.characters = 0
+        self.lines: dict[str, str] = {}
+        self.left_out: list[str] = []
+        self.at_prompts: list[str] = []
 
     @property
     def ids(self) -> set[str]:
@@ -114,11 +104,9 @@ class Injections:
 
     def document(self) -> dict[str, object]:
         """Returns what is written: of much the newest."""
-        document: dict[str, Any] = {"v": 1, **{name: getattr(self, name) for name in self.__slots__}}
         lines = dict([*self.lines.items()][-_MOST_LINES:])
-        return document | {
-            "lines": lines, "left_out": self.left_out[-_MOST_LINES:], "at_prompts": self.at_prompts[-_MOST_IDS:]
-        }  # fmt: skip
+        short = {"left_out": self.left_out[-_MOST_LINES:], "at_prompts": self.at_prompts[-_MOST_IDS:]}
+        return {"v": 1, **vars(self), "lines": lines, **short}
 
 
 def hash_of(text: str) -> str:
@@ -211,11 +199,12 @@ def _place(folder: StateFolder, agent_id: str, session_id: str) -> str:
 
 def _read(path: str) -> Injections | None:
     """Reads a record; what is damaged counts as missing."""
-    found = read_json(path) or {}
-    agent_id, harness = found.get("agent_id"), found.get("harness")
-    if not isinstance(agent_id, str) or not isinstance(harness, str):
+    found, record = read_json(path) or {}, Injections("", "")
+    known = {name: found[name] for name in vars(record) if name in found}
+    if any(type(value) is not type(getattr(record, name)) for name, value in known.items()) or "agent_id" not in known:
         return None
-    return Injections(agent_id, harness, found)
+    vars(record).update(known)
+    return record
 
 
 @contextmanager

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from signet_sync.capture import capture, live_transcript, spool, transcripts
 from signet_sync.capture import store as capture_store
-from signet_sync.capture.capture import CaptureResult, ReportedCompaction
-from signet_sync.capture.due import due, shape_of
+from signet_sync.capture.capture import CaptureResult
+from signet_sync.capture.due import due
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.live_transcript import rest_of, shorten, source_of
 from signet_sync.capture.spool import Job
@@ -28,18 +27,11 @@ from signet_sync.sync import engine
 from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 
-# When the hook runs, the harness has not yet written the record of its compaction.
-RECORD_WAIT, RECORD_LOOKS = 0.5, 4
 _REMOVED = "its session was removed"
 
 
 def run_capture(
-    workspace: Workspace,
-    *,
-    now_us: Callable[[], int],
-    sweep: bool = False,
-    environ: Mapping[str, str] = os.environ,
-    rest: Callable[[float], None] = time.sleep,
+    workspace: Workspace, *, now_us: Callable[[], int], sweep: bool = False, environ: Mapping[str, str] = os.environ
 ) -> Intake:
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
@@ -52,7 +44,6 @@ def run_capture(
     spool.sweep(workspace.state.spool, now_us())
     waiting = True
     while waiting:
-        unrecorded = False
         try:
             with state_dir.intake_lock(workspace.state):
                 with intake.pages_at_end():
@@ -62,7 +53,7 @@ def run_capture(
                         of_session.setdefault(names, []).append(job)
                     for jobs in of_session.values():
                         sweep |= any(job.event == "session-start" for job in jobs)
-                        unrecorded |= not intake.process_session(jobs)
+                        intake.process_session(jobs)
                     if sweep:
                         intake.sweep()
                         sweep = False
@@ -76,9 +67,6 @@ def run_capture(
             if error.code != "busy":
                 raise
             return intake
-        if unrecorded:
-            # Without the lock: jobs that arrive meanwhile are accepted.
-            rest(RECORD_WAIT)
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
     return intake
@@ -100,52 +88,31 @@ class Intake:
         self.environ = environ
         self.captured: list[CaptureResult] = []
         self.failed: list[str] = []
-        # By a job's place, how often its transcript was checked for the record of a compaction, and its shape then.
-        self._looks: dict[str, tuple[int, str]] = {}
 
     def pages_at_end(self) -> AbstractContextManager[None]:
         """Publishes pages once for many transcripts; while a model is asked about one, the pages show the others."""
         return engine.pages_at_end(self.workspace, self.now_us) if self.propose is None else nullcontext()
 
-    def process_session(self, jobs: Sequence[Job]) -> bool:
-        """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
+    def process_session(self, jobs: Sequence[Job]) -> None:
+        """Processes the jobs of one session; a later one covers all but summaries, which nothing else contains."""
         now_us = self.now_us()
-        # A later job covers the others but those with a summary, which nothing else contains.
         last = next((job for job in reversed(jobs) if job.event in ("stop", "end")), jobs[-1])
         left = [*(job for job in jobs if job.compaction is not None and job is not last), last]
         spool.finish(*(job for job in jobs if job not in left))
-        ends = last.event in ("stop", "end")
-        # A database does not show which of its sessions changed.
-        shape = "" if registry.keeps_database(last.harness) else shape_of(last)
-        looks, before = self._looks.get(last.place, (0, ""))
-        if not ends and before and before == shape:
-            if looks < RECORD_LOOKS - 1:
-                self._looks[last.place] = looks + 1, before
-                return False
-            if all(job.compaction is None for job in left):
-                # Unchanged since the first look, which found nothing.
-                spool.finish(*left)
-                return True
-        begun = [job for job in left if looks or spool.begin(job, now_us)]
+        begun = [job for job in left if spool.begin(job, now_us)]
         for job in left:
             if job not in begun:
                 logger.warning("{} of {} {}: given up", job.event, job.harness, shorten(job.session_id))
         if not begun:
-            return True
-        last, whose = begun[-1], shorten(last.session_id)
-        self._looks[last.place] = looks, shape
-        # A job that is retried has waited long enough.
-        final = ends or looks >= RECORD_LOOKS - 1 or last.tries > 1
+            return
+        last, whose = begun[-1], shorten(begun[-1].session_id)
         try:
-            captured = self._capture_session(begun, ends=ends, final=final)
+            captured = self._capture_session(begun)
             if captured is not None:
-                handed = any(job.compaction is not None for job in begun)
-                is_waited_for = not final and not (captured.recorded if handed else captured.wrote)
-                if captured.wrote or not is_waited_for:
-                    self._add(captured)
-                if is_waited_for:
-                    self._looks[last.place] = looks + 1, shape
-                    return False
+                self._add(captured)
+                if last.event == "compact" and not captured.wrote and last.tries == 1:
+                    # Some harnesses write the record of a compaction after they have told of it.
+                    spool.retry_later(begun.pop(), "it has no record yet", now_us)
             spool.finish(*begun)
         except UsageError as error:
             # Waiting cannot help: the session was removed, or the file is not a transcript.
@@ -157,17 +124,16 @@ class Intake:
             self.failed.append(str(error))
             for job in begun:
                 spool.retry_later(job, type(error).__name__, now_us)
-        return True
 
-    def _capture_session(self, begun: Sequence[Job], *, ends: bool, final: bool) -> CaptureResult | None:
+    def _capture_session(self, begun: Sequence[Job]) -> CaptureResult | None:
         """Captures a session from its transcript; of one that was deleted meanwhile, what was read of it.
 
-        None if the job needs no transcript, or the harness never made one of what the user submitted.
+        None if the job needs no transcript, or the harness never made one.
         """
         workspace, last = self.workspace, begun[-1]
         if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
             raise refuse_removed_session(last.session_id)
-        path, rest = last.transcript_path or "", None
+        rest = None
         try:
             source = source_of(last)
         except HarnessError:
@@ -175,15 +141,12 @@ class Intake:
             if rest is not None:
                 whose = shorten(last.session_id)
                 logger.warning("the transcript of {} {} is gone: what was read of it is kept", last.harness, whose)
-                source = TranscriptSource(last.harness, path, "", 0, 0)
-            elif last.event == "stop" and last.prompt is not None and not os.path.lexists(path):
+                source = TranscriptSource(last.harness, last.transcript_path or "", "", 0, 0)
+            elif last.event == "stop" and not os.path.lexists(last.transcript_path or ""):
                 source = None
             else:
                 raise
         if source is None:
-            if last.prompt is not None:  # the session is not to be kept
-                with workspace.database.transaction():
-                    live.forget(workspace.database, last.agent_id, last.session_id, last.session_id)
             return None
         return capture.capture(
             workspace,
@@ -192,13 +155,8 @@ class Intake:
             now_us=self.now_us(),
             agent_id=last.agent_id,
             propose=self.propose,
-            end=ends,
-            handed=[
-                ReportedCompaction(job.compaction, parse_instant(job.at) or 0, final=final)
-                for job in begun
-                if job.compaction is not None
-            ],
-            prompt=spool.marker(workspace.state.spool, last) if ends else None,
+            end=last.event in ("stop", "end"),
+            handed=[(job.compaction, parse_instant(job.at) or 0) for job in begun if job.compaction is not None],
             reported=last,
             environ=self.environ,
         )

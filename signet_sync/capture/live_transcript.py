@@ -47,7 +47,7 @@ def source_of(job: Job) -> TranscriptSource | None:
 
 
 def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
-    """Returns what was read of a session's transcript while it ran; None if nobody had answered yet."""
+    """Returns what was read of a session's transcript while it ran; None if that is nothing."""
     names = job.agent_id, job.session_id, job.session_id
     turns = live.transcript(workspace.database, *names)
     place = next((one.place for one in live.running(workspace.database, *names)), LivePlace())
@@ -56,9 +56,7 @@ def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
         for turn in turns
         if (kind := speaker_of(turn.role)) == "user" or kind == "assistant"
     )
-    if all(entry.kind == "user" for entry in entries):
-        return None
-    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries)
+    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries) if entries else None
 
 
 def read_running_sessions(workspace: Workspace, now_us: int) -> None:
@@ -97,19 +95,13 @@ def update_live_turns(
 ) -> int:
     """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
 
-    The user's last prompt is included before the transcript contains it. `wanted` is called inside the transaction that
-    writes the turns. The session's key is its id, as at its capture; if a client streams the session, nothing is done.
-    Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
+    `wanted` is called inside the transaction that writes the turns. The session's key is its id, as at its capture; if
+    a client streams the session, nothing is done. Raises `HarnessError`, `UsageError` (`removed-session`),
+    `DatabaseError`.
     """
     database, agent_id = workspace.database, job.agent_id
-    try:
-        source = source_of(job)
-    except HarnessError:
-        if job.prompt is None or os.path.islink(job.transcript_path or ""):
-            raise
-        conversation: Conversation | None = Conversation(job.harness, job.session_id, job.cwd, ())  # none yet
-    else:
-        conversation = capture.read(source, now_us) if source is not None else None
+    source = source_of(job)
+    conversation = capture.read(source, now_us) if source is not None else None
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
@@ -118,7 +110,7 @@ def update_live_turns(
     conversation = capture.drop_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
-    turns = list(_make_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
+    turns = list(_make_turns(conversation, capture.unwritten(workspace, conversation, agent_id)))
     named = {
         "session_id": session_id,
         "project": session_value(conversation.project or ""),
@@ -141,11 +133,9 @@ def update_live_turns(
 
 def _make_turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:
     """Yields words of the user and the assistant, numbered from 1 over the whole conversation, not by segment."""
-    known = {id(entry) for entry in conversation.entries}
-    unread = [entry for entry in fresh if id(entry) not in known]
     numbers = {id(entry) for entry in fresh}
     number = 0
-    for entry in (*conversation.entries, *unread):
+    for entry in conversation.entries:
         if entry.kind not in ("user", "assistant") or not entry.text.strip():
             continue
         number += 1

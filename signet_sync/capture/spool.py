@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
-CUT = "[No more of this prompt was kept.]"
 EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
 MOST_TRIES = 8
@@ -51,24 +50,17 @@ _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _FIELDS = frozenset(
-    """
-    event harness session_id agent_id at transcript_path cwd reason compaction tries retry_at trouble
-    """.split()
+    "event harness session_id agent_id at transcript_path cwd compaction repository tries retry_at trouble".split()
 )
-_OPTIONAL = ("prompt", "answer", "repository")
-# Jobs as they were read last, by their files: those of running sessions lie there for hours, and are asked for often.
-_read_before: dict[str, Job] = {}
 
 
 class Job:
     """One event that a hook reported.
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
-    the sanitized summary of a compaction if the harness delivered one. `prompt` is the user's sanitized prompt and
-    `answer` the last answer to it, which a hook may get before the harness writes them down. `repository` is that of
-    `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to `retry_later`; `place` and
-    `mark` identify the file this was read from, and its state.
+    are absolute or None. `compaction` is the sanitized summary of a compaction if the harness delivered one.
+    `repository` is that of `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
+    `retry_later`; `place` and `mark` identify the file this was read from, and its state.
     """
 
     event: str
@@ -78,10 +70,7 @@ class Job:
     at: str
     transcript_path: str | None = None
     cwd: str | None = None
-    reason: str | None = None
     compaction: str | None = None
-    prompt: str | None = None
-    answer: str | None = None
     repository: Repository | None = None
     tries: int = 0
     retry_at: float = 0.0
@@ -94,8 +83,7 @@ class Job:
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
-        more = {name: value for name in _OPTIONAL if (value := getattr(self, name)) is not None}
-        return {"v": VERSION, **{name: getattr(self, name) for name in sorted(_FIELDS)}, **more}
+        return {"v": VERSION, **{name: getattr(self, name) for name in sorted(_FIELDS)}}
 
 
 class _OfAnother(OSError):
@@ -145,15 +133,9 @@ def _write(job: Job, *, durable: bool = True) -> None:
 def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     """Returns the jobs that are due, oldest first. Moves what is no job to `bad/`; skips what cannot be opened now."""
     now, found = _seconds(now_us), []
-    known = dict(_read_before)
-    _read_before.clear()
     for path in _list_jobs(folder):
         try:
-            job = known.get(path)
-            if job is None or not _is_unchanged(job):
-                job = _read(path)
-            _read_before[path] = job
-            job = Job(**vars(job))  # the caller may change its own
+            job = _read(path)
         except _Unusable as problem:
             _put_aside(path, str(problem))
             continue
@@ -267,14 +249,6 @@ def markers(folder: str) -> list[str]:
     return [name for path in _list_jobs(folder) if (name := os.path.basename(path)).startswith("stop-")]
 
 
-def marker(folder: str, job: Job) -> Job | None:
-    """Returns the stop marker of a job's session, due or not; None if there is none or it cannot be read."""
-    try:
-        return _read(os.path.join(folder, _name_marker(job)))
-    except (OSError, _Unusable):
-        return None
-
-
 def oldest(folder: str) -> float | None:
     """Returns when the oldest waiting job was put, in seconds since 1970, or None. Markers are not counted."""
     put = [os.path.basename(path)[:14] for path in _list_jobs(folder)]
@@ -324,12 +298,12 @@ def _read(path: str) -> Job:
         raise _OfAnother(path)
     if version != VERSION:
         raise _Unusable("unknown-version")
-    # Any program can write to the state folder.
-    if document.keys() - set(_OPTIONAL) != _FIELDS or not all(_is_valid(*item) for item in document.items()):
+    values = {name: document.get(name) for name in _FIELDS}
+    if not all(_is_valid(*one) for one in values.items()):  # any program can write to the state folder
         raise _Unusable("damaged")
-    if document.get("repository") is not None:
-        document["repository"] = Repository(*document["repository"])
-    return Job(**document, place=path, mark=_mark(status))
+    if values["repository"] is not None:
+        values["repository"] = Repository(*values["repository"])
+    return Job(**values, place=path, mark=_mark(status))
 
 
 def _is_valid(name: str, value: object) -> bool:

@@ -62,10 +62,10 @@ def _mark_at(database: Database, harness: str, path: str, session_id: str) -> Tr
     return None
 
 
-def _places(path: str, session_id: str) -> dict[tuple[str, str], None]:
-    """Returns under which names a transcript may be recorded, now or by an earlier sanitizer."""
+def _places(path: str, session_id: str) -> list[tuple[str, str]]:
+    """Returns under which names a transcript may be recorded."""
     clean = storable_path(path), storable_path(session_id)
-    return dict.fromkeys(((path, session_id), _hide(path, session_id), clean, _hide(*clean)))
+    return [clean, _hide(*clean)]
 
 
 def mark(database: Database, harness: str, path: str, session_id: str, seen: TranscriptState, at: str) -> None:

@@ -18,7 +18,6 @@ from signet_sync.formats.snapshot import storable
 from signet_sync.host.harness_settings.facts import DEPTH, Environ
 from signet_sync.storage.durable import READ
 
-CHUNK = 1024 * 1024
 LINE_LIMIT = 64 * 1024 * 1024
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
@@ -185,27 +184,12 @@ def lines(source_path: str) -> Iterator[bytes]:
     missing, a link, not regular, owned by another user, or unreadable.
     """
     try:
-        descriptor = os.open(source_path, READ)
+        with open(os.open(source_path, READ), "rb") as file:
+            require_own_file(source_path, os.fstat(file.fileno()))
+            while line := file.readline(LINE_LIMIT):
+                whole = len(line) < LINE_LIMIT
+                while len(line) == LINE_LIMIT and not line.endswith(b"\n"):
+                    line = file.readline(LINE_LIMIT)
+                yield line if whole else TOO_LONG
     except (OSError, ValueError) as error:
         raise unreadable(source_path, error) from error
-    pieces: list[bytes] = []  # of a line, never more than the limit
-    gathered = 0
-    try:
-        require_own_file(source_path, os.fstat(descriptor))
-        while chunk := os.read(descriptor, CHUNK):
-            # At line feeds only: a carriage return ends a line in Python but not in JSON Lines.
-            for number, piece in enumerate(chunk.split(b"\n")):
-                if number:
-                    yield b"".join(pieces) + b"\n" if gathered <= LINE_LIMIT else TOO_LONG
-                    pieces, gathered = [], 0
-                gathered += len(piece)
-                if gathered <= LINE_LIMIT:
-                    pieces.append(piece)
-                else:
-                    pieces.clear()
-        if gathered:
-            yield b"".join(pieces) if gathered <= LINE_LIMIT else TOO_LONG
-    except OSError as error:
-        raise unreadable(source_path, error) from error
-    finally:
-        os.close(descriptor)

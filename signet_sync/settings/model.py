@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"
-NOTES = ("off", "report", "ask")  # each asks for more than the one before it
 FILE_LIMIT = 64 * 1024
 DOTS_LIMIT = 100
 
@@ -100,12 +99,10 @@ class Settings:
         "context.moments",
         "`false`: nothing is injected before an edit or a command, or after one that failed.",
     )
-    context_notes: str = _setting(
-        "report",
+    context_notes: bool = _setting(
+        True,
         "context.notes",
-        "Whether agents hand over at the end of a report: `report` if a start's line asks for it, `ask` also by"
-        " continuing a turn, once a session; a workspace may only lower it.",
-        choices=NOTES,
+        "`false`: no agent is asked for lines that hand its work over at the end of a report.",
     )
     budget_tokens: int = _setting(
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
@@ -288,12 +285,9 @@ def list_settings(
     """Returns every setting in order, and what of them could not be used."""
     settings, remarks = load(root, environ=environ, anyway=True)
     layers = _Layers(root, environ, anyway=True)
-    own = layers.of_file(_OF_WORKSPACE)
-    origins = dict.fromkeys(own, WORKSPACE_FILE)
+    origins = dict.fromkeys(layers.of_file(_OF_WORKSPACE), WORKSPACE_FILE)
     origins |= dict.fromkeys(layers.of_file(_OF_USER), user_file(environ))
     origins |= {f.name: environment_name(f) for f in ALL_SETTINGS if environment_name(f) in environ}
-    if own.get("context_notes") == settings.context_notes:
-        origins["context_notes"] = WORKSPACE_FILE
     known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in ALL_SETTINGS]
     return known, remarks
 
@@ -436,13 +430,7 @@ class _Layers:
 
     def merged(self) -> dict[str, object]:
         """Returns what all of them set, by field name; the person's own comes before the workspace's."""
-        own = self.of_file(_OF_WORKSPACE)
-        mine = self.of_file(_OF_USER) | self.of_environment()
-        values = own | mine
-        if "context_notes" in own:
-            both = own["context_notes"], mine.get("context_notes", "report")
-            values["context_notes"] = min(map(str, both), key=NOTES.index)
-        return values
+        return self.of_file(_OF_WORKSPACE) | self.of_file(_OF_USER) | self.of_environment()
 
     def _last_good(self, layer: str) -> dict[str, object]:
         """Returns the last good values of a file, limited like any others to what it may set."""

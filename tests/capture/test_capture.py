@@ -16,7 +16,7 @@ from workbench import Vault
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture
 from signet_sync.capture import transcripts as stores_transcripts
-from signet_sync.capture.capture import CaptureResult, ReportedCompaction
+from signet_sync.capture.capture import CaptureResult
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
@@ -37,8 +37,8 @@ class Desk:
         (source,) = stores_transcripts.sources(harness, where=str(path))
         return capture.capture(self.workspace, source, **{"now_us": NOW, **given})
 
-    def compact(self, talk: TranscriptBuilder, second: float, text: str, *, final: bool = True) -> CaptureResult:
-        return self.take(talk, end=False, handed=[ReportedCompaction(text, micros(second), final)])
+    def compact(self, talk: TranscriptBuilder, second: float, text: str) -> CaptureResult:
+        return self.take(talk, end=False, handed=[(text, micros(second))])
 
     def whole(self, talk: TranscriptBuilder) -> str:
         """What the transcript says, all of it, as it would be written."""
@@ -106,10 +106,8 @@ def test_nothing_new_writes_nothing(desk, talk, vault):
 
 
 @pytest.mark.parametrize(("lines", "remark"), [
-    (b"", "the file is empty"), (b"\n" * 3_000, "nothing but blank lines in it"),
-    (b"no json\n{torn", "not a transcript: no JSON object in 2 lines"),
-    (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
-    (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
+    (b"", "the file is empty"), (b"\n" * 3_000, "the file is empty"), (b"no json\n{torn", "it is no transcript"),
+    (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it"),
 ])  # fmt: skip
 def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines, remark):
     talk.raw(lines)
@@ -209,7 +207,6 @@ CLEAN = "Lantern bounds its retries.\n\nNext: log them."
 
 def test_a_compaction_that_the_hook_told_of_before_the_record_came(desk, talk, vault):
     talk.exchange(1)
-    assert not desk.compact(talk, 30, RAW, final=False).wrote
     done = desk.compact(talk, 30, RAW)
     assert (len(done.compactions), done.segments) == (1, [])
     assert transcripts(vault) == []

@@ -21,8 +21,8 @@ FOLDERS = {
 }  # fmt: skip
 # What these hold no turns of, and why; of the others each is one session.
 NOTHING = {
-    "ccusage-chat.jsonl": "bookkeeping only", "obra-medium.jsonl": "bookkeeping only",
-    "ccusage-session-alpha.jsonl": "bookkeeping only", "cc-2.1.330-subagent-sidecar.jsonl": "sub-agent",
+    "ccusage-chat.jsonl": "no conversation", "obra-medium.jsonl": "no conversation",
+    "ccusage-session-alpha.jsonl": "no conversation", "cc-2.1.330-subagent-sidecar.jsonl": "sub-agent",
 }  # fmt: skip
 
 

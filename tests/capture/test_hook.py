@@ -109,7 +109,7 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     assert text == f"{OPENING}\n{about}\n{CONTEXT}\n{CLOSING}"
     assert job.document() == {
         "v": 1, "event": "session-start", "harness": harness, "session_id": "s-1", "agent_id": "default", "at": job.at,
-        "transcript_path": str(transcript), "cwd": "/home/u/lantern", "reason": "startup", "compaction": None,
+        "transcript_path": str(transcript), "cwd": "/home/u/lantern", "compaction": None, "repository": None,
         "tries": 0, "retry_at": 0.0, "trouble": None,
     }  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_every_other_event_prints_nothing(listened, transcript, harness):
 
 def test_only_the_allow_list_reaches_the_disk(listened, transcript, monkeypatch):
     canary = "canary-4c1d"
-    given = {"tool_response": canary, "custom_instructions": canary, "reason": f"{canary}!"}
+    given = {"tool_response": canary, "custom_instructions": canary, "reason": canary, "prompt": canary}
     for event in (*EVENTS, "UserPromptSubmit", "PreCompact"):
         take(listened, "claude-code", payload(event, transcript, **given))
     take(listened, "claude-code", payload("SessionEnd", transcript, **given)[:-2])
@@ -165,7 +165,6 @@ def test_only_the_allow_list_reaches_the_disk(listened, transcript, monkeypatch)
     take(listened, "codex", payload("PostCompact", transcript, trigger="auto", compact_summary=summary))
     ended, compacted = sorted(jobs(listened), key=lambda job: job.event, reverse=True)
     assert ended.cwd.startswith("/code/[REDACTED:")
-    assert (compacted.event, compacted.reason) == ("compact", "auto")
     assert compacted.compaction.startswith("kept:\ntoken [REDACTED:")
     monkeypatch.setenv("SIGNET_AGENTS_PROJECTS", f"/x=Ab {SECRET}")
     take(listened, "codex", payload("SessionEnd", transcript))
@@ -177,12 +176,11 @@ ABSENT, THERE = False, True
 
 
 @pytest.mark.parametrize(("steps", "left"), [
-    ([("UserPromptSubmit", ABSENT)], []), ([("SessionStart", ABSENT)], ["session-start"]),
+    ([("UserPromptSubmit", ABSENT)], ["stop"]), ([("SessionStart", ABSENT)], ["session-start"]),
     # `claude mcp list` says that it ends, and a session does that gets a SIGTERM before its first answer.
     ([("SessionEnd", ABSENT)], []), ([("SessionStart", ABSENT), ("SessionEnd", ABSENT)], ["session-start"]),
     ([("BeforeAgent", ABSENT, "light it"), ("SessionEnd", ABSENT)], ["stop"]),
-    ([("UserPromptSubmit", THERE), ("SessionEnd", ABSENT)], ["end", "stop"]),
-    ([("Stop", THERE), ("SessionEnd", ABSENT)], ["end", "stop"]),
+    ([("Stop", THERE), ("SessionEnd", ABSENT)], ["stop"]), ([("Stop", THERE), ("SessionEnd", THERE)], ["end", "stop"]),
 ])  # fmt: skip
 def test_a_session_that_never_wrote_a_transcript_ends_without_trouble(listened, transcript, steps, left):
     for event, there, *words in steps:
@@ -200,17 +198,6 @@ def test_a_session_that_never_wrote_a_transcript_ends_without_trouble(listened, 
     ephemeral = payload("SessionEnd", "x", transcript_path=None, session_id="ephemeral")
     assert take(listened, "codex", ephemeral, "--strict").code == 0
     assert sorted({job.event for job in jobs(listened)}) == left
-
-
-@pytest.mark.parametrize(("event", "name"), [("Stop", "last_assistant_message"), ("AfterAgent", "prompt_response")])
-def test_the_last_answer_is_kept_unless_the_transcript_ends_with_it(listened, transcript, event, name):
-    answer = f'It says "lit" — {SECRET}'
-    take(listened, "gemini", payload(event, transcript, **{name: answer}), "--strict")
-    assert [job.answer for job in jobs(listened)] == ['It says "lit" — [REDACTED:github]']
-    for form in (json.dumps(answer), json.dumps(answer, ensure_ascii=False)):
-        transcript.write_text(f'{{"text": {form}}}\n')
-        take(listened, "gemini", payload(event, transcript, **{name: answer}), "--strict")
-        assert [job.answer for job in jobs(listened)] == [None]
 
 
 def test_a_guard_ends_it_before_stdin_is_read_and_an_open_stdin_is_not_waited_for(listened, transcript):
@@ -374,18 +361,6 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     assert moments == [before.spool] and after.path != before.path
     assert [found.session_id for found in spool.jobs(after.spool)] == ["s"]
     assert spool.jobs(before.spool) == []
-
-
-@pytest.mark.parametrize("blank", ["\n", " "])
-def test_of_a_very_long_prompt_the_beginning_is_kept_in_whole_words(blank):
-    secret = "ghp_" + "Ab3dEf7hIj9kLm1nOp5qRs7tUv9wXy2zAb4d"
-    before = f"word{blank}" * ((hook.LONGEST_PROMPT - 20) // 5)
-    kept = hook._sanitize(hook._read_prompt(f"{before}{secret} and more " + "x." * 500_000))
-    words, _, cut = kept.rpartition("\n\n")
-    assert cut == spool.CUT and len(kept) <= hook.LONGEST_PROMPT + len(spool.CUT) + 2
-    assert set(words.split()) == {"word"} and len(words) > hook.LONGEST_PROMPT - 40
-    assert hook._read_prompt("x." * 500_000).strip() == spool.CUT
-    assert hook._read_prompt("x" * 1_000) == "x" * 1_000
 
 
 def test_the_log_is_bounded(listened):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,7 @@ from signet_sync.capture import capture, intake, spool
 from signet_sync.capture.intake import Intake
 from signet_sync.capture.worker import Worker
 from signet_sync.formats.timestamps import SECOND, iso
-from signet_sync.sessions import operations as sessions_operations
 from signet_sync.settings.model import Settings
-from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 
 vault, start = agents.vault, agents.start
@@ -62,7 +60,7 @@ def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -
         return intake.run_capture(
             found,
             now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
-            sweep=sweep, environ=dict(os.environ), rest=lambda _: None,
+            sweep=sweep, environ=dict(os.environ),
         )  # fmt: skip
 
 
@@ -121,92 +119,51 @@ def test_a_session_that_ends_is_in_the_vault_a_moment_later(vault, talk):
     sound(vault)
 
 
-def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
-    """An older compaction that nobody captured is no reason to forget the one that the hook tells of."""
-    talk.compacted("The older one.", 20)
-    put(vault, talk, "compact", at=at(1000), compaction="The newer one.")
+def test_a_compaction_that_nobody_handed_over_is_looked_for_again_a_minute_later(vault, talk):
+    put(vault, talk, "compact", at=at(1000), compaction="Handed over.")
     take(vault)
-    assert segments(vault, "compaction") == ["The older one.", "The newer one."]
-    put(vault, talk, "compact", at=at(2000), compaction="The newest one.")
-    rests = []
-
-    def rest(seconds: float) -> None:
-        rests.append(seconds)
-        if len(rests) == 2:
-            talk.compacted("The newest one.", 2001)
-
-    with workspace(vault) as found:
-        intake.run_capture(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
-    assert len(rests) == 2
-    assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
-    assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
-    # One that is tried again is not waited for for ever.
-    put(vault, talk, "compact", at=at(3000), compaction="Handed over.", tries=3, trouble="OSError")
-    take(vault)
-    assert segments(vault, "compaction")[3:] == ["Handed over."] and jobs(vault) == []
+    assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
+    talk.compacted("Handed over.", 1002)
+    put(vault, talk, "compact")
+    assert take(vault).failed == [] and jobs(vault) == ["compact"]
+    talk.compacted("The newest one.", 2001)
+    take(vault, later=61)
+    assert segments(vault, "compaction") == ["Handed over.", "The newest one."] and jobs(vault) == []
+    assert fields(vault, written(vault, "compaction")[1])["captured_at"] == at(2001)
+    put(vault, talk, "compact")
+    for later in (0, 61):
+        take(vault, later=later)
+    assert jobs(vault) == [], "it is not waited for for ever"
 
 
-class Counts:
-    """What it costs to take jobs in: transcripts read, passes over the vault, rests, by what they were of."""
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sessions whose transcripts were read, in order."""
+    found: list[str] = []
+    real = capture.read
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.reads: list[str] = []
-        self.refreshed = 0
-        self.rests = 0
-        self.held_at_rest = 0
-        real_read, real_refresh = capture.read, sessions_operations.refresh
+    def read(source: Any, *now: Any) -> Any:
+        found.append(Path(source.path).stem)
+        return real(source, *now)
 
-        def read(source: Any, *now: Any) -> Any:
-            self.reads.append(Path(source.path).stem)
-            return real_read(source, *now)
-
-        def refresh(*given: Any) -> None:
-            self.refreshed += 1
-            real_refresh(*given)
-
-        monkeypatch.setattr(capture, "read", read)
-        monkeypatch.setattr(sessions_operations, "refresh", refresh)
-
-    def take(self, vault: Vault, resting: Callable[[], object] = lambda: None) -> None:
-        def rest(_: float) -> None:
-            self.rests += 1
-            with state_dir.intake_lock(state_dir.locate(str(vault.root))):  # raises where it is held
-                resting()
-
-        with workspace(vault) as found:
-            intake.run_capture(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+    monkeypatch.setattr(capture, "read", read)
+    return found
 
 
-def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):
-    other = TranscriptBuilder(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
-    other.exchange(7)
-    for number in range(306):
-        put(vault, talk, "compact", at=at(number))
-    put(vault, other, "end", at=at(400))
-    counts = Counts(monkeypatch)
-    seen = []
-    counts.take(vault, lambda: seen.append(vault.hits("question7word")))
-    assert counts.reads == [talk.session, other.session], "one look at what does not move, whatever it waits for"
-    assert counts.rests == intake.RECORD_LOOKS - 1 and all(seen), "the others do not wait"
-    assert counts.refreshed == 1, "nobody's lock is taken for nothing"
-    assert jobs(vault) == [] and segments(vault, "compaction") == []
-
-
-def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, monkeypatch):
+def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, reads):
     """A later one does what an earlier one would; summaries that were handed over are all kept."""
     for number in range(5):
         put(vault, talk, "compact", at=at(1000 * number), compaction=f"Summary {number}." if number % 2 else None)
     put(vault, talk, "end", at=at(9000))
     put(vault, talk, "end", at=at(9001))
-    counts = Counts(monkeypatch)
-    counts.take(vault)
-    assert counts.reads == [talk.session] and counts.rests == 0
+    take(vault)
+    assert reads == [talk.session]
     assert segments(vault, "compaction") == ["Summary 1.", "Summary 3."] and len(segments(vault)) == 1
     assert jobs(vault) == []
     sound(vault)
 
 
-def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, monkeypatch):
+def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, reads, monkeypatch):
     """New work for one session comes with every look at it; the others are not kept waiting."""
     others = [
         TranscriptBuilder(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)
@@ -215,18 +172,17 @@ def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, mon
         other.exchange(number + 1)
         put(vault, other, "end", at=at(500 + number))
     put(vault, talk, "end", at=at(1))
-    counts = Counts(monkeypatch)
     real = capture.read
 
     def read(source: Any, *now: Any) -> Any:
-        if source.path == str(talk.path) and len(counts.reads) < 8:
+        if source.path == str(talk.path) and len(reads) < 8:
             put(vault, talk, "end", at=at(2))
         return real(source, *now)
 
     monkeypatch.setattr(capture, "read", read)
-    counts.take(vault)
-    assert counts.reads[:4] == [talk.session, *(other.session for other in others)]
-    assert set(counts.reads[4:]) == {talk.session} and jobs(vault) == []
+    take(vault)
+    assert reads[:4] == [talk.session, *(other.session for other in others)]
+    assert set(reads[4:]) == {talk.session} and jobs(vault) == []
 
 
 def test_the_agent_of_the_hook_counts(vault, talk):
@@ -354,9 +310,7 @@ def test_what_is_no_session_is_looked_at_once(vault, talk):
     plugged_in(vault, "claude-code")
     talk.path.write_text('{"type": "mode"}\n')
     talk.idle()
-    assert [one.remark for one in take(vault, sweep=True).captured] == [
-        "no conversation in it: 1 record of bookkeeping only"
-    ]
+    assert [one.remark for one in take(vault, sweep=True).captured] == ["no conversation in it"]
     assert take(vault, sweep=True).captured == []
     talk.exchange(1)
     talk.idle(3000)

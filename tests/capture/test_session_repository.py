@@ -82,8 +82,7 @@ def test_the_worktree_may_be_gone_when_its_session_is_captured(vault: Vault, cod
 
 @pytest.mark.parametrize(("project", "cwd", "inside", "path"), [
     ("/wt/tree", "/wt/tree/docs/en", "docs/en", ""),
-    ("/wt/tree/docs", "/wt/tree/docs/en", "docs/en", "docs"),
-    ("/wt/tree/docs", "/wt/tree", "", "docs"),
+    ("/wt/tree/docs", "/wt/tree", "", ""),
     ("/wt/tree", "/wt/tree2", "", None),
     ("/wt/tree", "/elsewhere", "", None),
 ])  # fmt: skip

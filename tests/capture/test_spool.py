@@ -29,9 +29,7 @@ def names(folder):
 
 
 def test_a_job_comes_back_as_it_was_given(folder):
-    job = a_job(
-        transcript_path="/t/a.jsonl", cwd="/p/é", reason="other", compaction="# Sum\n\ntext", session_id="s/é'\""
-    )
+    job = a_job(transcript_path="/t/a.jsonl", cwd="/p/é", compaction="# Sum\n\ntext", session_id="s/é'\"")
     spool.put(folder, job)
     (found,) = spool.jobs(folder)
     assert found.document() == job.document()
@@ -54,19 +52,6 @@ def test_a_stop_takes_the_place_of_the_one_before_of_the_same_session_and_agent(
     for session, agent in (("a", "default"), ("a", "default"), ("b", "default"), ("a", "scout")):
         spool.put(folder, a_job(event="stop", session_id=session, agent_id=agent))
     assert len(names(folder)) == 3
-
-
-def test_a_marker_is_read_once_until_it_is_renewed(folder, monkeypatch):
-    """The agent asks for them in every loop, and those of running sessions lie there for hours."""
-    read, opened = spool._read, []
-    monkeypatch.setattr(spool, "_read", lambda path: opened.append(path) or read(path))
-    for session in ("a", "b"):
-        spool.put(folder, a_job(event="stop", session_id=session))
-    for job in spool.jobs(folder):
-        job.tries = 5  # the caller's own
-    assert [job.tries for job in spool.jobs(folder)] == [0, 0] and len(opened) == 2
-    spool.put(folder, a_job(event="stop", session_id="b", at="2026-03-28T10:05:00.000Z"))
-    assert [job.at[15] for job in spool.jobs(folder)] == ["0", "5"] and len(opened) == 3
 
 
 def test_a_marker_that_was_renewed_while_it_was_worked_on_stays(folder):
@@ -118,13 +103,13 @@ def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
 
 SOUND = a_job().document()
 WRONG = [
-    *({name: value} for name, value in (("prompt", 7), ("agent_id", "../x"), ("event", "format"), ("compaction", 5),
-      ("last_assistant_message", "secret"), ("tries", 9), ("retry_at", -1), ("at", "yesterday"))),
+    *({name: value} for name, value in (("agent_id", "../x"), ("event", "format"), ("compaction", 5),
+      ("tries", 9), ("retry_at", -1), ("at", "yesterday"))),
     *({"session_id": text} for text in ("a\0b", "a\ud800", "\n")),
     *({"repository": one} for one in (7, "x", [], ["/x", None], ["/x", None, "", 7], ["/x", None, None, None],
       [None, None, "", None], ["/x", 7, "", None])),
 ]  # fmt: skip
-LACKS = [{name: value for name, value in SOUND.items() if name != left_out} for left_out in ("cwd", "v")]
+LACKS = [{name: value for name, value in SOUND.items() if name != left_out} for left_out in ("at", "v")]
 HOSTILE = [
     *((raw, "damaged") for raw in (b"", json.dumps(SOUND).encode()[:-9], b"[]", b"[" * 100_000, b"\xff\xfe{}")),
     *((json.dumps(SOUND | wrong).encode(), "damaged") for wrong in WRONG),
@@ -140,6 +125,13 @@ def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):
     assert Path(folder, "0.json").exists() and not Path(folder, "bad").exists()
     assert spool.drop(folder, lambda _: False) == 1, "it may hold anything"
     assert not Path(folder, "0.json").exists()
+
+
+def test_a_job_of_an_earlier_version_is_read_without_what_it_has_more(folder):
+    spool.prepare(folder)
+    Path(folder, "0.json").write_text(json.dumps(SOUND | {"reason": "other", "prompt": "words"}))
+    (job,) = spool.jobs(folder)
+    assert job.document() == SOUND
 
 
 def test_what_is_no_job_is_put_aside_with_its_reason(folder):

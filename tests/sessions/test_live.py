@@ -25,7 +25,6 @@ from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
-from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.cli import programs
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
@@ -514,23 +513,18 @@ def recalled(vault: Vault, words: str) -> list[str]:
     return [hit["text"] for hit in vault.call("recall", "--json", words).json["hits"]]
 
 
-def prompted(vault: Vault, talk: TranscriptBuilder, text: str, event: str = "UserPromptSubmit") -> None:
-    fired(vault, talk, event, prompt=text)
-
-
 def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault) -> None:
     vault.reindex()
     talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
-    prompted(vault, talk, f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}")
-    assert not talk.path.exists()
-    assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"] and not recalled(
-        vault, "pelican"
-    )
+    fired(vault, talk, "UserPromptSubmit", prompt="Where does the heron sleep?")
+    assert not talk.path.exists() and jobs(vault) == ["stop"] and not recalled(vault, "heron")
     # The harness writes its record, nobody tells of it.
     now = time.time() - START.timestamp()
-    talk.user(f"Where does the heron sleep? {SECRET}", now)
+    talk.user(f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}", now)
+    assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"]
     talk.assistant("In the reeds, with the bittern.", now + 0.2)
-    assert len(recalled(vault, "heron")) == len(recalled(vault, "bittern")) == 1
+    hear(vault, talk, 10)
+    assert len(recalled(vault, "heron")) == len(recalled(vault, "bittern")) == 1 and not recalled(vault, "pelican")
     assert [turn for turn, _ in said(vault)] == [1, 2]
     put(vault, talk, "end")
     take(vault, later=10)
@@ -540,79 +534,33 @@ def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault
     assert SECRET.encode() not in raw and b"old pelican" not in raw
 
 
-def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(
-    vault: Vault, talk: TranscriptBuilder
-) -> None:
-    """The harness is killed before its record; once it writes it after all, it does not stand twice."""
+def test_a_session_that_its_harness_keeps_nothing_of_leaves_nothing(vault: Vault) -> None:
     vault.reindex()
-    prompted(vault, talk, "Why does the heron wait?")
-    put_at = time.time() - START.timestamp()
-    assert recalled(vault, "heron")
-    talk.idle()
-    take(vault, later=10)
-    (text,) = segments(vault)
-    assert text.endswith("· live\n\nWhy does the heron wait?") and "question1word" in text and said(vault) == []
-    talk.user("Why does the heron wait?", put_at)
-    talk.assistant("It fishes.", put_at + 0.001)
-    put(vault, talk, "end")
-    take(vault, later=20)
-    assert sum(text.count("heron") for text in segments(vault)) == 1 and "It fishes." in segments(vault)[1]
-    sound(vault)
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
+    for event in ("UserPromptSubmit", "Stop", "SessionEnd"):
+        fired(vault, talk, event, prompt="Nobody shall keep this heron.")
+    assert jobs(vault) == ["stop"] and take(vault).failed == [] and jobs(vault) == ["stop"]
+    assert take(vault, later=3600).failed == [] and jobs(vault) == []
+    assert turns(vault) == [] and list(vault.memory.glob("*.md")) == []
+    assert spool.count_given_up(str(vault.state / "spool")) == 0
 
 
-def test_an_answer_that_only_the_hook_heard_is_part_of_the_artifact_once(vault: Vault, talk: TranscriptBuilder) -> None:
-    """The harness is killed before it writes its answer down; where it does in the end, it does not stand twice."""
-    vault.reindex()
-    now = time.time() - START.timestamp()
-    talk.user("Why does the heron wait?", now - 1)
-    fired(vault, talk, "Stop", last_assistant_message="It fishes\n\nfor eels.")
-    assert recalled(vault, "eels")
-    talk.idle()
-    take(vault, later=10)
-    (text,) = segments(vault)
-    assert text.count("eels") == 1 and said(vault) == []
-    talk.assistant("It fishes\n\nfor eels.", now + 1)
-    fired(vault, talk, "Stop", last_assistant_message="It fishes for eels.")
-    put(vault, talk, "end")
-    take(vault, later=20)
-    assert sum(text.count("eels") for text in segments(vault)) == 1
-    sound(vault)
-
-
-@pytest.mark.parametrize("last", ["prompt", "stop", "end"])
-def test_a_session_whose_transcript_was_deleted_is_kept_as_far_as_it_was_read(vault: Vault, last: str) -> None:
+@pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
+def test_a_session_whose_transcript_was_deleted_is_kept_as_far_as_it_was_read(vault: Vault, event: str) -> None:
     vault.reindex()
     talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
     talk.exchange(1)
     fired(vault, talk, "Stop")
-    if last == "prompt":
-        prompted(vault, talk, "Why does the heron wait?")
     assert recalled(vault, "answer1word")
     talk.path.unlink()
-    if last == "end":
-        fired(vault, talk, "SessionEnd")
-    # The hook's own worker holds the spool until it has looked.
-    until(lambda: take(vault, later=3600) and segments(vault) and not (said(vault) or jobs(vault)))
+    fired(vault, talk, event)
+    take(vault, later=3600)
     (text,) = segments(vault)
-    assert "question1word" in text and "answer1word" in text and ("heron" in text) == (last == "prompt")
-    assert said(vault) == [] and jobs(vault) == []
+    assert "question1word" in text and "answer1word" in text and said(vault) == [] and jobs(vault) == []
     (path,) = written(vault, "transcript")
     assert fields(vault, path)["project"] == talk.project
     assert take(vault, later=7200).failed == []
     sound(vault)
-
-
-@pytest.mark.parametrize(("harness", "prompt", "words"), [
-    ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
-    ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
-    ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
-    ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
-    ("openclaw", "Why?", "Why?"),
-])  # fmt: skip
-def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
-    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
-    found = capture._last_words(Conversation(harness, "s", None, ()), (), job)
-    assert [entry.text for entry in found] == [words][: bool(words)]
 
 
 def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
@@ -670,15 +618,6 @@ def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start
     until(lambda: found(vault, "question2word"), "what was said since")
     assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
     assert agent.end() == 0
-
-
-def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
-    vault.reindex()
-    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
-    prompted(vault, talk, "Nobody shall keep this heron.")
-    assert recalled(vault, "heron")
-    take(vault, later=3600)
-    assert turns(vault) == [] and jobs(vault) == [] and list(vault.memory.glob("*.md")) == []
 
 
 def test_several_processes_append_at_once(vault: Vault) -> None:

@@ -131,20 +131,18 @@ class JsonLines:
 
     `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value),
     except the last line: that sets `torn`, because a running session may be in the middle of writing it. Invalid UTF-8
-    becomes U+FFFD. `blank` counts the lines without a character, `too_long` those that were too long to read.
+    becomes U+FFFD.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = lines
-        self.read = self.damaged = self.blank = self.too_long = 0
+        self.read = self.damaged = 0
         self.torn = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line in self._lines:
             if line.isspace() or not line:
-                self.blank += 1
                 continue
-            self.too_long += line == TOO_LONG
             record = parse_line(line)
             self.damaged += self.torn
             self.torn = record is None
@@ -155,12 +153,8 @@ class JsonLines:
     def why_empty(self) -> str:
         """Returns why no entry came of the file."""
         if self.read:
-            records = "record" if self.read == 1 else "records"
-            return f"no conversation in it: {self.read:,} {records} of bookkeeping only"
-        if damaged := self.damaged + self.torn:
-            why = f", {self.too_long:,} of them longer than 64 MiB" if self.too_long else ""
-            return f"not a transcript: no JSON object in {damaged:,} {'line' if damaged == 1 else 'lines'}{why}"
-        return "nothing but blank lines in it" if self.blank else "the file is empty"
+            return "no conversation in it"
+        return "it is no transcript" if self.damaged or self.torn else "the file is empty"
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
-It has its `FACTS`; in `transcript` the parser `read` (and `prompt_of` if it rewrites prompts); in `database` what reads
-one, if the harness keeps one; beside the facts `restore`, if it takes a past session. What a session did is read from
-the names that the parser gives to tools (`digest.deeds`).
+It has its `FACTS`; in `transcript` the parser `read`; in `database` what reads one, if the harness keeps one; beside
+the facts `restore`, if it takes a past session. What a session did is read from the names that the parser gives to
+tools (`digest.deeds`).
 """
 
 from __future__ import annotations
@@ -65,14 +65,6 @@ def reader(name: str) -> Callable[..., Conversation]:
 def database(name: str) -> Any:
     """Returns what reads the database of a harness that keeps one: `list_sources` and `read_session`."""
     return _part(name, ".database")
-
-
-def prompt_of(name: str) -> Callable[[str], str]:
-    """Returns what rewrites a submitted prompt as the harness's transcripts will contain it."""
-    from signet_sync.capture.harnesses import texts
-
-    rewrite: Callable[[str], str] = getattr(_part(name, ".transcript"), "prompt_of", texts.prompt_of)
-    return rewrite
 
 
 def settings(name: str) -> Harness:

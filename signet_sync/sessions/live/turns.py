@@ -62,11 +62,6 @@ def first_line(text: str) -> str:
     return next(filter(None, map(_bare, text.split("\n"))), "")
 
 
-def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
-    """Returns whether two turns are the same."""
-    return canonical(one.role, one.text) == canonical(other.role, other.text)
-
-
 def _bare(line: str) -> str:
     """Drops what is not compared: extra blanks, the backslash before a head's sign, the rule of a redaction."""
     line = " ".join(line.split())

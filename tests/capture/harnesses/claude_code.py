@@ -244,7 +244,7 @@ CASES = {
     "bytes that are no UTF-8": case([_WHOLE.replace("é".encode(), b"\xff")], "user \ufffd"),
     "an empty file": case([], remark="the file is empty"),
     "no transcript": case(
-        [b"no", b"json"], remark="not a transcript: no JSON object in 2 lines"
+        [b"no", b"json"], remark="it is no transcript"
     ),
     "times never run backwards, and missing ones take the one before": case(
         [_user("a", timestamp=None), _user("b", timestamp=at(9)), _user("c", timestamp=at(3)), _user("d", timestamp=7)],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # What it calls itself where a person sits before it; `sdk-cli` is `claude -p`.
 _ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
-_LONGEST = 200  # characters of a folder's name; a longer one has a hash at its end
+_LONGEST = 200  # characters of a folder's name; what Claude Code makes of a longer path is its own matter
 
 
 def folders(environ: Environ) -> list[str]:
@@ -81,7 +81,9 @@ def restore(session_id: str, place: str, turns: Sequence[tuple[str, str, str]], 
     cwd = os.path.realpath(place)
     name = re.sub(r"[^A-Za-z0-9]", "-", cwd)
     if len(name) > _LONGEST:
-        name = f"{name[:_LONGEST]}-{_hash_folder(cwd)}"
+        from signet_sync.errors import UsageError
+
+        raise UsageError("the folder's path is too long", path=cwd, hint="restore it from a folder with a shorter path")
     records: list[dict[str, Any]] = []
     for number, (role, at, text) in enumerate(turns):
         message: dict[str, Any] = {"role": role, "content": text}
@@ -102,16 +104,3 @@ def restore(session_id: str, place: str, turns: Sequence[tuple[str, str, str]], 
         records,
         f"claude --resume {session_id}",
     )
-
-
-def _hash_folder(path: str) -> str:
-    """Returns the hash with which it tells long folders apart: of 32 bits, as Java has it, in base 36."""
-    value = 0
-    for unit in memoryview(path.encode("utf-16-le")).cast("H"):
-        value = (value * 31 + unit) & 0xFFFFFFFF
-    value = abs(value - (1 << 32) if value >> 31 else value)
-    digits = ""
-    while value or not digits:
-        value, digit = divmod(value, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits

@@ -256,9 +256,4 @@ class _ClaudeCodeReader(LineReader):
         return path
 
 
-def prompt_of(text: str) -> str:
-    """Returns a prompt as a transcript will contain it later; empty if the harness submitted it by itself."""
-    return _ClaudeCodeReader().add_words(text).strip("\r\n")
-
-
 read = _ClaudeCodeReader.read

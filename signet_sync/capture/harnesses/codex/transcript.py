@@ -171,7 +171,7 @@ class _CodexReader(LineReader):
         elif kind == "error":
             self.add("event", f"error: {message}")
 
-    def add_words(self, texts: Iterable[str]) -> str:
+    def add_words(self, texts: Iterable[str]) -> None:
         """Adds the user's own words as one entry, after events for what the harness wrote in the user's name."""
         words = []
         for text in map(drop_injected, texts):
@@ -186,18 +186,11 @@ class _CodexReader(LineReader):
             if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
                 own = own[request.end() :]
             words.append(own if own.strip() not in ("<image>", "</image>") else "")
-        said = join_paragraphs(words)
-        self.add("user", said)
-        return said
+        self.add("user", join_paragraphs(words))
 
     def choose(self) -> list[TranscriptEntry]:
         self.copied_until = self.began + FORK_US if self.origin else NO_TIME
         return [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
-
-
-def prompt_of(text: str) -> str:
-    """Returns a prompt as a transcript will contain it later."""
-    return _CodexReader().add_words([text]).strip("\r\n")
 
 
 def _choose_own_texts(item: Mapping[str, Any]) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import apsw
 
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
-from signet_sync.capture.transcripts import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
+from signet_sync.capture.transcripts import TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
-from signet_sync.storage.database.foreign import columns_of, has_log, open_foreign
+from signet_sync.storage.database.foreign import columns_of, open_foreign
 
 _NEEDED: Mapping[str, frozenset[str]] = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created", "time_updated"}),
@@ -20,6 +19,7 @@ _NEEDED: Mapping[str, frozenset[str]] = {
     "part": frozenset({"id", "message_id", "data"}),
 }
 _MILLION = 1_000_000
+_PARTS = "select id, data from part where message_id = ? order by id"
 
 
 def list_sources(path: str) -> list[TranscriptSource]:
@@ -35,7 +35,7 @@ def list_sources(path: str) -> list[TranscriptSource]:
 def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[MessageRow]]:
     """Returns a session's row and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
 
-    Parts of more than 64 MiB are skipped. Raises `HarnessError` (also `session-unknown`).
+    Raises `HarnessError` (also `session-unknown`).
     """
     with _opened(path) as connection:
         cursor = connection.execute("select * from session where id = ?", (session_id,))
@@ -50,31 +50,21 @@ def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[Me
         session = dict(zip((column[0] for column in cursor.get_description()), row, strict=True))
         cursor.close()
         messages = [
-            MessageRow(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
+            MessageRow(
+                _text(message_id),
+                _text(data),
+                [(_text(one), _text(part)) for one, part in connection.execute(_PARTS, (message_id,))],
+            )
             for message_id, data in connection.execute(
                 "select id, data from message where session_id = ? order by time_created, id", (session_id,)
             ).fetchall()
         ]
-        if not messages and _is_kept_elsewhere(connection, session_id):
-            raise _newer(path, "it keeps this session in unknown tables")
+        # The table that newer versions are introducing.
+        if not messages and columns_of(connection, "session_message") >= {"session_id"}:
+            elsewhere = "select 1 from session_message where session_id = ?"
+            if connection.execute(elsewhere, (session_id,)).fetchone() is not None:
+                raise _newer(path, "it keeps this session in unknown tables")
     return session, messages
-
-
-def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, str]]:
-    for part_id, data in connection.execute(
-        "select id, data from part where message_id = ? and octet_length(data) <= ? order by id",
-        (message_id, LINE_LIMIT),
-    ):
-        yield _text(part_id), _text(data)
-
-
-def _is_kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
-    """Checks whether the session's messages are in the table that newer versions of OpenCode are introducing."""
-    if not columns_of(connection, "session_message") >= {"session_id"}:
-        return False
-    return (
-        connection.execute("select 1 from session_message where session_id = ?", (session_id,)).fetchone() is not None
-    )
 
 
 @contextmanager
@@ -87,35 +77,18 @@ def _opened(path: str) -> Iterator[apsw.Connection]:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:
-        connection = _connect(path)
+        connection = open_foreign(path)
         try:
             connection.execute("begin")
-            _require_known(connection, path)
+            for table, needed in _NEEDED.items():
+                if lacking := needed - columns_of(connection, table):
+                    raise _newer(path, f"its table {table!r} has no column {min(lacking)!r}")
             yield connection
         finally:
             connection.close()
     except apsw.Error as error:
-        raise _translate_error(error, path) from error
-
-
-def _connect(path: str) -> apsw.Connection:
-    try:
-        return open_foreign(path)
-    except apsw.CantOpenError:
-        # In a folder where SQLite cannot create its index for the log, no process writes, and without a log `immutable`
-        # misses nothing.
-        if os.access(os.path.dirname(path), os.W_OK) or has_log(path):
-            raise
-        return open_foreign(path, immutable=True)
-
-
-def _require_known(connection: apsw.Connection, path: str) -> None:
-    for table, needed in _NEEDED.items():
-        columns = columns_of(connection, table)
-        if not columns:
-            raise _newer(path, f"it has no table {table!r}")
-        if not columns >= needed:
-            raise _newer(path, f"its table {table!r} has no column {min(needed - columns)!r}")
+        what, hint = f"OpenCode's database cannot be read: {error}", "try again when OpenCode is idle"
+        raise HarnessError(what, path=path, hint=hint) from error
 
 
 def _newer(path: str, what: str) -> HarnessError:
@@ -124,18 +97,6 @@ def _newer(path: str, what: str) -> HarnessError:
         path=path,
         hint="upgrade signet-sync, or name OpenCode's own opencode.db",
     )
-
-
-def _translate_error(error: apsw.Error, path: str) -> HarnessError:
-    if isinstance(error, apsw.BusyError):
-        return HarnessError("OpenCode's database is locked", path=path, hint="try again when OpenCode is idle")
-    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return HarnessError(
-            "it is not an SQLite database, or it is damaged", path=path, hint="name OpenCode's own opencode.db"
-        )
-    if isinstance(error, apsw.CantOpenError):
-        return HarnessError("OpenCode's database cannot be opened", path=path, hint="check its permissions")
-    return HarnessError(f"OpenCode's database cannot be read: {error}", path=path, hint="try again; else report it")
 
 
 def _text(value: object) -> str:
