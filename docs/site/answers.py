@@ -345,7 +345,6 @@ class OpenSession(TypedDict):
 class OpenList(TypedDict):
     sessions: list[OpenSession]
     more: bool
-    left_out: int  # Sessions that no list shows: without content, tests, in temporary folders.
 
 
 class OpenEvent(TypedDict):
@@ -563,24 +562,6 @@ class ExpandTranscript(TypedDict):
     excerpt: str
 
 
-class ExpandRecalled(TypedDict):
-    hits: int
-    queries: int
-    days: int
-    last: str
-
-
-class ExpandRisen(TypedDict):
-    at: str
-    score: float  # Higher is better.
-    undone: str | None
-
-
-class ExpandLive(TypedDict):
-    session_key: str  # The harness's name for the session, if it is not its id.
-    turns: int
-
-
 class ExpandSource(TypedDict):
     path: str
     line: int
@@ -602,11 +583,8 @@ class Expand(TypedDict):
     memories: list[str]
     transcript: ExpandTranscript | None
     labels: dict[str, str]
-    recalled: NotRequired[ExpandRecalled | None]
-    risen: NotRequired[ExpandRisen | None]
     tokens: int  # As estimated for language models.
     children_left_out: NotRequired[int]
-    live: NotRequired[list[ExpandLive]]  # Turns of the running session.
     sources: NotRequired[list[ExpandSource]]
     chain: NotRequired[list[ExpandChain]]
     conflicts: NotRequired[list[str]]
@@ -671,7 +649,7 @@ class DreamNear(TypedDict):
     lacks: list[str]
 
 
-class DreamSweep(TypedDict):
+class Dream(TypedDict):
     sweep_id: str
     candidates: int
     skipped_already_promoted: int
@@ -679,15 +657,6 @@ class DreamSweep(TypedDict):
     near: list[DreamNear]
     dry_run: bool  # Whether nothing was changed.
     deferred: bool
-
-
-class DreamUndone(TypedDict):
-    memory_id: str
-    undone: bool
-    changed: bool
-
-
-Dream = DreamSweep | DreamUndone
 
 
 class Render(TypedDict):

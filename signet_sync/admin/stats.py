@@ -12,10 +12,9 @@ from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.store import promotions, recall_events
 from signet_sync.storage.database.connection import Database, list_set_aside
 from signet_sync.storage.locations import StateFolder
-from signet_sync.sync.store import counts, violations
+from signet_sync.sync.store import violations
 
 DAYS = 7
-TAGS = 10
 _CHARACTERS = 4  # of a token, about
 
 
@@ -25,22 +24,9 @@ def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
     last = promotions.last_sweep(database, agent_id)
     return {
         "memories": memories,
-        "recall_events": recall_events.count_since(database, agent_id, 0),
+        "recall_events": recall_events.count(database, agent_id),
         "promotions": promoted,
         "last_dream": None if last is None else iso(last),
-    }
-
-
-def stats(database: Database, agent_id: str, now_us: int) -> dict[str, Any]:
-    """Returns the counts at `now_us`, tags with their hits, most first. Raises what reading the database raises."""
-    since = now_us - DAYS * DAY
-    known = count_remembered(database, agent_id)
-    sessions, artifacts = counts.counts_of(database, agent_id)
-    return {name: known[name] for name in ("memories", "promotions", "last_dream")} | {
-        "recall_events_7d": recall_events.count_since(database, agent_id, since),
-        "top_concept_tags_7d": recall_events.top_concepts_since(database, agent_id, since, TAGS),
-        "sessions": sessions,
-        "artifacts": artifacts,
     }
 
 

@@ -119,9 +119,8 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
 
     with reading(place) as database:
         found = session_list.page(database, agent, session_list.SessionFilter(), limit=limit)
-        left_out = session_list.count_left_out(database, agent)
     sessions = [{name: getattr(one, name) for name in _LISTED} for one in found.entries]
-    return {"sessions": sessions, "more": found.more, "left_out": left_out}
+    return {"sessions": sessions, "more": found.more}
 
 
 def context(

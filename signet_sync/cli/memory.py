@@ -12,7 +12,6 @@ import click
 
 from signet_sync.cli.main import Context, show_redactions, working_directory
 from signet_sync.cli.parsing import Group, OfWorkspace, command, stdin_text
-from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.host.repository import project_at
@@ -217,9 +216,7 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
 
 
 @command("--dry-run", "--agent", "--now", "--json")
-@click.option("--undo", metavar="ID", help="Take a memory out of Dreamed for good; keep it.")
-@click.option("--redo", metavar="ID", help="Put back what --undo took out.")
-def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -> None:
+def dream(context: Context, dry_run: bool) -> None:
     """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
 
     \b
@@ -227,28 +224,14 @@ def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -
     records what was promoted, when and why. The background agent (run) sweeps once a day
     (dream.interval); where none runs, use this command. No language model is asked.
 
-    --undo takes a memory out of the section Dreamed: it stays remembered, and no sweep promotes it
-    again; --redo puts it back. forget removes a memory altogether.
+    What should not be there: forget removes the memory, and its line with it.
     """
     from signet_sync.history import operations as history_operations
     from signet_sync.memories import promotion
     from signet_sync.memories.store import memories
     from signet_sync.sync.read_only import require_index
 
-    if (undo is not None) + (redo is not None) + dry_run > 1:
-        raise UsageError("--undo, --redo and --dry-run exclude each other")
     context.require_database_file()
-    memory, undone = redo if undo is None else undo, undo is not None
-    if memory is not None:
-        with context.opened(lasting=True) as workspace:
-            one, changed, waiting = promotion.undo(workspace, context.agent, memory, context.now_us, undone=undone)
-        context.say(waiting)
-        now, before = ("is out of Dreamed, and still remembered", "was taken out of Dreamed before")
-        if not undone:
-            now, before = ("is in Dreamed again", "was not taken out")
-        document: dict[str, Any] = {"memory_id": one, "undone": undone, "changed": changed}
-        context.answer(document, f"^{one} {now if changed else before}")
-        return
     if dry_run:
         require_index(context.place())
     with context.opened() as workspace:

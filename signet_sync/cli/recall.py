@@ -162,18 +162,16 @@ def open_(context: Context, session: str | None, wanted: str | None) -> None:
 
 def _list_sessions(context: Context) -> None:
     document = context.ask("list_sessions", limit=_LISTED)
-    sessions, left_out = document["sessions"], document["left_out"]
+    sessions = document["sessions"]
     ended = [one.pop("membership_us") for one in sessions]
 
     def show() -> None:
         for one, at_us in zip(sessions, ended, strict=True):
             about = f"  {local_day(at_us)}  {display(one['sentence'])}"
             click.echo(click.style(one["session_token"], fg="yellow") + about)
-        if not (sessions or left_out):
-            context.say("no sessions yet")
+        if not sessions:
+            context.say("no sessions to list yet; tests and those of temporary folders never are")
         if document["more"]:
             context.say("older ones: signet-sync recall finds sessions by their words")
-        if left_out:
-            context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
 
     context.answer(document, show)

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
 _MESSAGE = 2_000  # characters
 _WRONG = {"extra_forbidden": "unknown argument"}
-# What hints for people at a command line are called here.
-_TOOLS = {
-    "signet-sync remember": "memory_remember",
-    "signet-sync recall": "memory_recall",
-    "signet-sync expand": "memory_expand",
-    "signet-sync entity list": "entity_read",
-    "signet-sync entity show": "entity_read",
-    "entity show": "entity_read",
-}
-_EVIDENCE = "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'"
 _log = logging.getLogger(__name__)
 
 
@@ -84,9 +74,11 @@ def describe(error: Exception, place: IndexPlace) -> str:
     error = translate(error, None) if isinstance(error, apsw.Error) else error
     where = ""
     if isinstance(error, SignetSyncError):
-        code, message, hint = error.code, error.message.replace(f"{place.root}/", ""), _adapt_hint(error.hint)
+        code, message, hint = error.code, error.message.replace(f"{place.root}/", ""), error.hint
         for path, name in ((place.database, "the database"), (place.state().path, "the state folder")):
             message = message.replace(path, name)
+        # The agent was fixed when the server started.
+        hint = "; ".join(part for part in hint.split("; ") if not part.startswith("--agent "))
         where = (error.path or "").removeprefix(f"{place.root}/")
         where = "" if where.startswith("/") else where
     elif isinstance(error, ValidationError):
@@ -109,13 +101,3 @@ def _list_wrong(error: ValidationError) -> str:
         what = _WRONG.get(one["type"], one["msg"].removeprefix("Value error, "))
         problems.append(": ".join(filter(None, (field, what))))
     return "; ".join(problems)
-
-
-def _adapt_hint(hint: str) -> str:
-    """Adapts a hint to tools; options for the agent are left out, because it was fixed when the server started."""
-    from signet_sync.entities.agent_text import EXAMPLE
-
-    hint = "; ".join(part for part in hint.split("; ") if not part.startswith("--agent "))
-    for command, tool in ((EXAMPLE, _EVIDENCE), *_TOOLS.items()):
-        hint = hint.replace(command, tool)
-    return hint

@@ -18,7 +18,7 @@ from signet_sync import __version__
 if TYPE_CHECKING:
     from signet_sync.mcp_server.memory import ServedMemory
 
-_READERS = 4  # calls at a time; writers wait for the workspace lock, so one at a time is enough
+_CALLS = 4  # at a time; those that write wait for the workspace's lock
 _REST = 5.0  # seconds
 # Protocols that begin with `initialize`, the newest last; and those whose requests name theirs in `_meta` instead.
 _SESSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -60,7 +60,7 @@ def serve(memory: ServedMemory) -> int:
     later.daemon = True
     later.start()
     server, speaking = Server(memory), threading.Lock()
-    with ThreadPoolExecutor(_READERS) as readers, ThreadPoolExecutor(1) as writers:
+    with ThreadPoolExecutor(_CALLS) as calls:
 
         def answer(message: Any) -> None:
             if (found := server.answer(message)) is not None:
@@ -76,12 +76,10 @@ def serve(memory: ServedMemory) -> int:
                 message = json.loads(line)
             except (ValueError, RecursionError):
                 message = None
-            if not server.is_call(message):
-                answer(message)
-            elif server.writes(message):
-                writers.submit(answer, message)
+            if isinstance(message, dict) and message.get("method") == "tools/call":  # it takes a while
+                calls.submit(answer, message)
             else:
-                readers.submit(answer, message)
+                answer(message)
     return 0
 
 
@@ -104,16 +102,6 @@ class Server:
         memory = self._memory
         about = _SHARED if memory.shared else _MAIN if memory.read_only else _MAIN + _WRITING
         return (about + _DATA).format(agent=memory.agent_id)
-
-    def is_call(self, message: Any) -> bool:
-        """Checks whether a message calls a tool, which takes a while."""
-        return isinstance(message, dict) and message.get("method") == "tools/call"
-
-    def writes(self, message: Message) -> bool:
-        """Checks whether the tool that a message calls writes."""
-        params = message.get("params")
-        offer = self._offered().get(str(params.get("name"))) if isinstance(params, dict) else None
-        return offer is not None and offer.writes
 
     def answer(self, message: Any) -> Message | None:
         """Returns the answer to a message, None for one that expects none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from typing import Any
 
 from signet_sync.formats.body import utf8
@@ -28,35 +28,10 @@ def answer(stored: str, more: str | None) -> str:
     return f"{OPENING}\n{NOTICE}\n{neutral(utf8(whole).decode())}\n{CLOSING}"
 
 
-def outline(document: Document) -> str:
-    """Returns a document as lines: a field without a value is left out, an entry of a list begins with a dash.
-
-    The agent is left out, too: a server has only one.
-    """
-    return "\n".join(_lines(document, ""))
-
-
-def _lines(value: Any, indent: str) -> Iterator[str]:
-    for key, inner in value.items():
-        if key == "agent_id" or inner in (None, "", [], {}):
-            continue
-        if isinstance(inner, dict):
-            yield f"{indent}{key}:"
-            yield from _lines(inner, f"{indent}  ")
-        elif isinstance(inner, list):
-            yield f"{indent}{key}:"
-            for one in inner:
-                entry = "\n".join(_lines(one, f"{indent}  ")) if isinstance(one, dict) else f"{indent}  {_plain(one)}"
-                yield f"{indent}- {entry[len(indent) + 2 :]}"
-        else:
-            text = _plain(inner)
-            yield f"{indent}{key}:\n{text}" if "\n" in text else f"{indent}{key}: {text}"
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def render_document(document: Document) -> str:
+    """Returns a document as JSON, without the agent: a server has only one."""
+    shown = {key: value for key, value in document.items() if key != "agent_id"}
+    return json.dumps(shown, ensure_ascii=False, indent=1)
 
 
 def render_hits(document: Document) -> str:

@@ -6,10 +6,9 @@ A client lists the tools before its model's first word, so what a call needs is 
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
@@ -25,12 +24,10 @@ from signet_sync.text.memory import LONGEST, MOST_TAGS
 
 if TYPE_CHECKING:
     from signet_sync.recall.pinning import Mark
-    from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]
 Answer = tuple[Document, str | None]  # what a tool found, and what that leaves out
 _Act = TypeVar("_Act", bound=Callable[..., Answer])
-_log = logging.getLogger(__name__)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -50,7 +47,6 @@ class Offer:
     core: bool
     writes: bool
     destroys: bool
-    again: bool  # calling it again with the same arguments changes nothing further
 
     @property
     def name(self) -> str:
@@ -76,7 +72,7 @@ class Offer:
         """Returns the tool as it is listed."""
         hints = {"readOnlyHint": not self.writes, "openWorldHint": False}
         if self.writes:
-            hints |= {"destructiveHint": self.destroys, "idempotentHint": self.again}
+            hints |= {"destructiveHint": self.destroys}
         about = {"name": self.name, "title": self.title, "description": self.description}
         return about | {"inputSchema": _schema(self.takes), "annotations": hints}
 
@@ -105,19 +101,18 @@ OFFERS: list[Offer] = []
 
 def _tool(
     title: str,
-    render: Callable[[Document], str] = texts.outline,
+    render: Callable[[Document], str] = texts.render_document,
     *,
     shared: str = "",
     core: bool = False,
     writes: bool = False,
     destroys: bool = False,
-    again: bool = True,
 ) -> Callable[[_Act], _Act]:
     """Offers a function as a tool."""
 
     def add(act: _Act) -> _Act:
         description = " ".join((act.__doc__ or "").split())
-        OFFERS.append(Offer(act, title, description, render, shared, core, writes, destroys, again))
+        OFFERS.append(Offer(act, title, description, render, shared, core, writes, destroys))
         return act
 
     return add
@@ -127,7 +122,7 @@ def list_offers(memory: ServedMemory) -> dict[str, Offer]:
     """Returns the tools of a memory by name.
 
     With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that only the
-    agent reads. Sessions, files, entities, history and statistics contain private things, too.
+    agent reads. Sessions, files, entities and history contain private things, too.
     """
     chosen = [one for one in OFFERS if one.core or memory.all_tools]
     if memory.shared:
@@ -222,36 +217,24 @@ def memory_expand(
     return found, f"{left} more below are not listed" if left else None
 
 
-@_tool(
-    "Context",
-    lambda found: str(found["text"]),
-    shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then the "
-    "identity files.",
-)
+@_tool("Context", lambda found: str(found["text"]), shared="The workspace's identity files.")
 def memory_context(
     memory: ServedMemory,
-    prompt: Annotated[Words | None, "What you are about to work on. Default: the context of a session's start."] = None,
     project: Annotated[
         Annotated[str, Field(max_length=4_096)] | None,
         "Absolute path of the project to start with. Default: the server's working directory.",
     ] = None,
-    budget: Annotated[
-        Annotated[int, Field(ge=50, le=10_000)] | None, "Most tokens (default: 800 with a prompt, 2,000 without)."
-    ] = None,
+    budget: Annotated[Annotated[int, Field(ge=50, le=10_000)] | None, "Most tokens (default: 2,000)."] = None,
 ) -> Answer:
-    """The context of a session's start (where the project stands, quotes of its last session, what holds, and the
-    workspace's identity files); with `prompt` what memory contains about it, in a few lines.
+    """The context of a session's start: where the project stands, quotes of its last session, what holds, and the
+    workspace's identity files.
     """
-    given: dict[str, Any] = {"shared": memory.shared, "budget": budget}
-    if prompt is None:
-        found = memory.ask("context", project=project or os.getcwd(), **given)
-    else:
-        found = memory.ask("prompt_context", prompt=prompt, counted=memory.counts, **given)
+    found = memory.ask("context", project=project or os.getcwd(), shared=memory.shared, budget=budget)
     more = [f"not read: {trouble}" for trouble in found["troubles"]]
     if found["crowded"]:
         more.append("no section fits into `budget`; increase it")
     elif not found["context"]["text"]:
-        more.append("no context yet" if prompt is None else "memory contains nothing about this")
+        more.append("no context yet")
     return found["context"], "; ".join(more) or None
 
 
@@ -271,24 +254,21 @@ def memory_remember(
     project.
     """
     from signet_sync.host.repository import project_at
-    from signet_sync.sync.read_only import reading
 
     given: dict[str, Any] = {"text": text, "kind": type, "tags": tags, "private": private, "session": session}
     project = "" if everywhere else project_at(os.getcwd())
     done = memory.ask("remember", **given, project=project, now_us=now_us())
-    with reading(memory.place) as database:
-        return done["memory"], select_events(memory, database, done["events"], done["waiting"])
+    return done["memory"], done["waiting"] or None
 
 
-@_tool("Forget", texts.render_forgotten, core=True, writes=True, destroys=True, again=False)
+@_tool("Forget", texts.render_forgotten, core=True, writes=True, destroys=True)
 def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning."]) -> Answer:
     """Delete a wrong or unwanted memory (^m-…)."""
     from signet_sync.privacy import forget
 
     with memory.place.opened() as workspace:
         done = forget.forget(workspace, memory.agent_id, id, now_us())
-        more = select_events(memory, workspace.database, workspace.events, done.waiting)
-        return forget.forgotten_document(done), more
+        return forget.forgotten_document(done), done.waiting or None
 
 
 @_tool("Hand over", texts.render_note, writes=True)
@@ -317,7 +297,7 @@ def memory_note(
         with memory.place.opened() as workspace:
             for one, status in words:
                 said.append(pinning.mark(workspace, memory.agent_id, one, status, now_us(), by_agent=True))
-            more = select_events(memory, workspace.database, workspace.events, said[-1].waiting)
+            more = said[-1].waiting or None
     return {"lines": lines, "said": [{"id": m.id, "text": m.text, "status": m.status} for m in said]}, more
 
 
@@ -344,14 +324,11 @@ def memory_checkpoint(
     Makes no commit if nothing changed or the history is off (`skipped`, `reason`).
     """
     from signet_sync.history import operations
-    from signet_sync.recall.store.references import owns_path
 
     with memory.place.opened() as workspace:
         done = operations.checkpoint(workspace, memory.agent_id, note, now_us())
-        more = select_events(memory, workspace.database, workspace.events, done.hint)
-        # Files of other agents that were left out are not named.
-        left = [path for path in done.skipped_files if owns_path(workspace.database, memory.agent_id, path)]
-    return done.document() | {"skipped_files": left}, more
+    # Files that were left out may be another agent's.
+    return {name: value for name, value in done.document().items() if name != "skipped_files"}, done.hint or None
 
 
 @_tool("History")
@@ -373,18 +350,6 @@ def memory_history(
     if not found.commits:
         more = "no commits yet" if memory.place.settings().history_enabled else f"{DISABLED}: {REMEDY}"
     return {"diff": None, **found.document()}, "; ".join(filter(None, (more, found.cut))) or None
-
-
-@_tool("Statistics")
-def memory_stats(memory: ServedMemory) -> Answer:
-    """Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last seven
-    days.
-    """
-    from signet_sync.admin.stats import stats
-    from signet_sync.sync.read_only import reading
-
-    with reading(memory.place) as database:
-        return stats(database, memory.agent_id, now_us()), None
 
 
 # ── entities ──
@@ -417,19 +382,18 @@ _EDITS: dict[str, tuple[set[str], set[str]]] = {
     "append": ({"id", "section", "text"}, {*_GROUNDS}),
     "prune": ({"id", "section", "item", "reason"}, set()),
     "status": ({"id", "text"}, {"reason"}),
-    "undo": ({"event"}, set()),
 }
 
 
-@_tool("Edit an entity", writes=True, again=False)
+@_tool("Edit an entity", writes=True)
 def entity_edit(
     memory: ServedMemory,
     op: Annotated[
-        Literal["create", "set", "append", "prune", "status", "undo"],
+        Literal["create", "set", "append", "prune", "status"],
         "create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
-        " an item; prune: remove an item from a list; status: change the entity's; undo: take one edit back.",
+        " an item; prune: remove an item from a list; status: change the entity's.",
     ],
-    id: Annotated[Name | None, "As in entity_read (not for create and undo)."] = None,
+    id: Annotated[Name | None, "As in entity_read (not for create)."] = None,
     section: Annotated[Name | None, "A section's `name` as in entity_read, or its heading."] = None,
     text: Annotated[
         Annotated[str, Field(max_length=100_000)] | None,
@@ -454,10 +418,9 @@ def entity_edit(
     between: Annotated[
         Annotated[list[Name], Field(max_length=20)] | None, "The participants of a new relationship."
     ] = None,
-    event: Annotated[Name | None, "The event_id or ev:… of the edit to take back (undo)."] = None,
 ) -> Answer:
-    """Create an entity; set, append to or prune a section; change its status; take an edit back. Every change is an
-    event with the text before and after. What a person pinned or locked can only be proposed.
+    """Create an entity; set, append to or prune a section; change its status. Every change is an event with the text
+    before and after. What a person pinned or locked can only be proposed.
     """
     from signet_sync.entities import operations
     from signet_sync.entities.operations import Caller
@@ -465,7 +428,7 @@ def entity_edit(
     grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
     grounds["reason"] = reason
     given = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, **grounds}
-    given |= {"type": type, "between": between, "event": event}
+    given |= {"type": type, "between": between}
     named = {name for name, value in given.items() if value is not None and value is not False}
     needs, may = _EDITS[op]
     wrong = [f"{op} needs `{name}`" for name in sorted(needs - named)]
@@ -483,23 +446,7 @@ def entity_edit(
                 made = operations.prune(*to, id or "", section or "", item or "", reason=reason or "", **caller)
             case "status":
                 made = operations.set_status(*to, id or "", text or "", reason=reason, **caller)
-            case "undo":
-                made = operations.undo(*to, event or "", **caller)
             case _:
                 act = operations.set_section if op == "set" else operations.append
                 made = act(*to, id or "", section or "", text or "", **caller, **grounds)
-        return made.document(), select_events(memory, workspace.database, workspace.events, made.waiting)
-
-
-def select_events(memory: ServedMemory, database: Database, events: Iterable[str], waiting: str) -> str | None:
-    """Returns the events of a call, and what waits; a pass covers all agents, and others' events are only logged."""
-    from signet_sync.recall.store.references import owns_path
-
-    own = []
-    for line in events:
-        # It names no file, or begins with one of the agent's.
-        if not ("/" in line or ".md" in line) or owns_path(database, memory.agent_id, line.partition(": ")[0]):
-            own.append(line)
-        else:
-            _log.warning(line)
-    return "; ".join([*own, *filter(None, [waiting])]) or None
+        return made.document(), made.waiting or None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
@@ -27,15 +27,11 @@ NEAR = 5
 
 
 class RecalledMemory(NamedTuple):
-    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted.
-
-    `undone`: a person took the promotion back.
-    """
+    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
 
     memory: Promotion
     lacks: tuple[str, ...]
     risen: bool
-    undone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +96,6 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
         raise wrong
 
 
-def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone: bool = True) -> tuple[str, bool, str]:
-    """Takes a memory out of the section Dreamed for good, and keeps the memory; with `undone` false, puts it back.
-
-    Returns its id, whether anything changed, and why the page does not show that yet.
-
-    Raises `UsageError` if the name refers to no memory, to several, or to one that was not promoted; `WorkspaceError`,
-    `DatabaseError`.
-    """
-    require_agent(agent_id)
-    database = workspace.database
-    with state_dir.workspace_lock(workspace.state):
-        memory_id = memories_operations.require_named(database, agent_id, name).id
-        if promotions.find_of_memory(database, agent_id, memory_id) is None:
-            raise UsageError(
-                f"^{memory_id} was not promoted", hint="DREAMS.md shows what was promoted", code="not-promoted"
-            )
-        with database.transaction(durable=True):
-            changed = promotions.undo(database, agent_id, memory_id, now_us if undone else None)
-        return memory_id, changed, memories_operations.settle(workspace, agent_id, now_us)
-
-
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
     found = weigh_recalled(workspace.database, workspace.settings, agent_id, now_us)
@@ -136,10 +111,10 @@ def weigh_recalled(database: Database, settings: Settings, agent_id: str, now_us
     found = []
     # Expired hits do not count, even if not yet deleted.
     since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
-    for one, totals, risen, undone in recall_events.list_found_since(database, agent_id, since_us):
+    for one, totals, risen in recall_events.list_found_since(database, agent_id, since_us):
         memory = promotion_score.weigh(one, totals, now_us)
         lacks = () if risen else promotion_score.lacking(memory, settings.dream_min_score)
-        found.append(RecalledMemory(memory, lacks, risen, undone))
+        found.append(RecalledMemory(memory, lacks, risen))
     return sorted(found, key=lambda one: promotion_score.order(one.memory))
 
 

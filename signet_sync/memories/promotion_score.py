@@ -122,12 +122,11 @@ def group_of(sweep_id: str) -> str:
 
 
 class Dream(NamedTuple):
-    """A memory as it was promoted; when that was, and when a person took it back, if so (µs since 1970 UTC)."""
+    """A memory as it was promoted, and when that was (µs since 1970 UTC)."""
 
     memory: Promotion
     text: str
     at_us: int
-    undone_us: int | None = None
 
 
 class SweepView(NamedTuple):

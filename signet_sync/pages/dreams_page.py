@@ -25,9 +25,8 @@ INTRO = """\
 What is looked up again and again, by different questions, rises into the *Dreamed* section of MEMORY.md by itself. This
 page tells, sweep by sweep and oldest first, what rose and why.
 
-Something should not have risen? `signet-sync dream --undo ID` takes it out of *Dreamed* for good and keeps the memory;
-`signet-sync forget ID` takes the memory away, here and everywhere else. Its ID stands at the end of its line, after the
-`^`."""
+Something should not have risen? `signet-sync forget ID` takes the memory away, here and everywhere else. Its ID stands
+at the end of its line, after the `^`."""
 NOTHING = "Nothing has risen yet."
 
 # Characters of the newest entries; older ones are left out.
@@ -74,12 +73,11 @@ def _tell(dream: Dream) -> str:
     place = next(words for least, words in _PLACES if memory.relevance >= least)
     why = f"found {count_noun(memory.recall_count, 'time')} by {queries} on {days}, {place}"
     why += f", last on {day_of(memory.last_us)}; score {memory.score:.2f} ({weighed})"
-    undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
-    return f"- {plain(dream.text) or '…'} — {why}{undone} {handle(memory.memory_id)}"
+    return f"- {plain(dream.text) or '…'} — {why} {handle(memory.memory_id)}"
 
 
 # Change this when the same rows give a different DREAMS.md.
-_VERSION = "3"
+_VERSION = "4"
 
 
 def update(run: Pass, agent_id: str) -> None:

@@ -56,21 +56,11 @@ def list_expanded_lines(
     about += [f"project ^{node['thread']}"] if node.get("thread") else []
     if any(about):
         yield "  " + " · ".join(filter(None, about))
-    if found := document.get("recalled"):
-        queries = count_noun(found["queries"], "query", "queries")
-        hits, days = count_noun(found["hits"], "time"), count_noun(found["days"], "day")
-        yield f"  found {hits} by {queries} on {days}, last {local_day(found['last'])}"
-    if risen := document.get("risen"):
-        undone = f", taken out again {local_day(risen['undone'])}" if risen["undone"] else ""
-        yield f"  promoted into MEMORY.md {local_day(risen['at'])} (score {risen['score']:.2f}){undone}: see DREAMS.md"
     for source in document.get("sources", ()):
         if source.get("running"):
             yield f"  said in a running session: expand {display(quote(source['running']))}"
         else:
             yield f"  stated in {source['path']}, line {source['line']}"
-    for running in document.get("live", ()):
-        key = f"{running['session_key']}#0"
-        yield f"  still running, {count_noun(running['turns'], 'turn')} so far: expand {display(quote(key))}"
     if node["text"] and is_passage:
         yield f"\n{node['text']}"
     for group, heading in _AROUND:

@@ -12,7 +12,7 @@ from signet_sync.formats.paths import file_of, running_session, write_agent_opti
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.store import neighbours, nodes
 from signet_sync.graph.store.neighbours import Occurrence, TextExcerpt
-from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.memories.store import memories
 from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
 from signet_sync.sessions.live import store as live
@@ -71,8 +71,6 @@ def expand(database: Database, agent_id: str, handle: str, budget: int = BUDGET)
     found = _WALKS[resolved.tier](database, agent_id, resolved.id)
     if found is None:
         raise UsageError(f"{resolved.id} is no longer there", hint="run signet-sync reindex", code="unknown-handle")
-    if running:
-        found.more["live"] = [{"session_key": one.session_key, "turns": one.turns} for one in running]
     return _fit_budget(database, found, budget)
 
 
@@ -212,7 +210,7 @@ def _walk_statement(database: Database, agent_id: str, statement_id: str) -> _Fo
 
 
 def _walk_memory(database: Database, agent_id: str, memory_id: str) -> _Found | None:
-    """Follows a memory to its sessions, to how often recall found it, and to its promotion."""
+    """Follows a memory to its sessions."""
     memory = memories.get(database, agent_id, memory_id)
     if memory is None:
         return None
@@ -224,21 +222,11 @@ def _walk_memory(database: Database, agent_id: str, memory_id: str) -> _Found | 
         "session_token": sources[0].session_token if sources else None,
         "latest": memory.created_at,
     }
-    found = recall_events.totals_of(database, agent_id, memory_id)
-    risen = promotions.find_of_memory(database, agent_id, memory_id)
-    more: dict[str, Any] = {"recalled": None, "risen": None}
-    if found is not None:
-        last = iso(found.last_us)
-        more["recalled"] = {"hits": found.hits, "queries": found.queries, "days": found.days, "last": last}
-    if risen is not None:
-        undone = None if risen.undone_us is None else iso(risen.undone_us)
-        more["risen"] = {"at": iso(risen.at_us), "score": round(risen.memory.score, 6), "undone": undone}
     return _Found(
         about,
         memory.content,
         parents=[node_id for ref in sources for node_id in references.best(database, ref)],
         transcript=_find_transcript(database, sources),
-        more=more,
     )
 
 
@@ -277,15 +265,10 @@ def _list_linked(database: Database, sessions: Iterable[SessionRef]) -> list[str
 
 
 def _find_running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
-    """Returns the sessions with live turns that a handle names: key, id or a beginning; `key#turn` as in `recall`."""
-    handle = running_session(handle.strip()) or handle
-    every = live.sessions(database, agent_id)
-    start = handle.strip()
-    names = {start, _split_turn(start)[0]}
-    exact = [one for one in every if one.session_key in names or one.session_id in names - {""}]
-    if exact or len(start) < 3:
-        return exact
-    return [one for one in every if one.session_key.startswith(start) or one.session_id.startswith(start)]
+    """Returns the sessions with live turns that a handle names: by key or id, or `key#turn` as in `recall`."""
+    handle = (running_session(handle.strip()) or handle).strip()
+    names = {handle, _split_turn(handle)[0]} - {""}
+    return [one for one in live.sessions(database, agent_id) if names & {one.session_key, one.session_id}]
 
 
 def _split_turn(handle: str) -> tuple[str, int | None]:

@@ -4,7 +4,6 @@ Dates that a question names are words too.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -121,11 +120,6 @@ class Term(NamedTuple):
             else first[: max(4, len(first) - 3)]
         )
 
-    @property
-    def plain(self) -> bool:
-        """Returns whether it is a word of letters only: it may be misspelled."""
-        return self.worth == 1.0 and self.date is None and self.forms[0].isalpha()
-
 
 def find_needle(needle: str, text: str) -> int:
     """Returns where a folded text has it, -1 if it has not; a number is not in a longer one."""
@@ -236,11 +230,8 @@ def _tokens(phrase: str) -> list[str]:
 # ── snippets: a piece of a text around the words of a question, on one line ──
 
 
-def snippet(content: str, sentence: str, query: str, *, spoken: bool = False) -> str:
-    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none.
-
-    Of a conversation, `spoken`, they are of one turn and bear its speaker.
-    """
+def snippet(content: str, sentence: str, query: str) -> str:
+    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none."""
     needles = {term.needle for term in read(query).terms}
     for text in (content, sentence):
         low = fold(text)
@@ -248,20 +239,8 @@ def snippet(content: str, sentence: str, query: str, *, spoken: bool = False) ->
         if found:
             # Where the densest group begins; of equal ones that with the longest word.
             dense = max(found, key=lambda hit: (sum(0 <= p - hit[0] < SNIPPET // 2 for p, _ in found), hit[1], -hit[0]))
-            return _cut_turn(text, dense[0]) if spoken and text is content else around(text, dense[0])
+            return around(text, dense[0])
     return around(sentence or content, 0)
-
-
-def _cut_turn(text: str, place: int) -> str:
-    from signet_sync.text.chunking import turns  # slow import; most snippets are of summaries
-
-    begun = list(turns(text))
-    number = bisect_right(begun, place, key=lambda turn: turn.start)
-    if not number:
-        return around(text[: begun[0].start] if begun else text, place)
-    turn = begun[number - 1]
-    said = text[turn.words : begun[number].start] if number < len(begun) else text[turn.words :]
-    return f"{turn.label}: {around(_inert(said).strip(), max(place - turn.words, 0))}"
 
 
 def around(text: str, place: int, width: int = SNIPPET) -> str:

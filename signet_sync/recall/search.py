@@ -25,7 +25,6 @@ COMMON = 1_000  # passages; a word of more of them finds nothing, but counts
 _NEWEST = 2_000  # texts that are searched where words are common and nowhere together
 _OF_SAID, _OF_WHOLE, _OF_COVERED = 1.0, 1.0, 3.0
 _OF_ALL = _OF_SAID + _OF_WHOLE + _OF_COVERED
-_SPELLED = 5  # words of a question that may be misspelled: each costs a look through the vocabulary
 _LEAST = 0.3  # weight of a word that every text has
 _MANY = 8  # one of so many texts has a common word at least
 _OF_PRINTED, _BESIDE = 0.2, 0.6  # of the weight of a word that only a tool printed: in the text, behind this row
@@ -134,7 +133,7 @@ def search(
 
 
 def weigh(database: Database, question: Question, within: Within) -> tuple[WeighedTerms, dict[int, int]]:
-    """Weighs the terms by rarity among the texts that are searched; words that none has are replaced by similar ones.
+    """Weighs the terms by rarity among the texts that are searched.
 
     With them are the passages that have any, each with its terms, and those printed behind it as higher bits. Common
     terms find only where there are no others: the passages with all of them, else the newest.
@@ -143,18 +142,12 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
     searched = ranges(database, within)
     everything = private and not only and period is None
     texts = rows.count_all(database, agent_id) if everything else rows.count(database, searched)
-    terms, weights, common = list(question.terms), [], 0
+    terms, weights, common = question.terms, [], 0
     found: list[tuple[int, Sequence[int]]] = []
-    left = _SPELLED if texts else 0
-    for number, term in enumerate(question.terms):
+    for number, term in enumerate(terms):
         said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         many = len(said) > COMMON
         printed = [] if many else rows.find_printed(database, term, searched, COMMON + 1)
-        if not said and not printed and term.plain and left:
-            left -= 1
-            if alike := rows.find_spellings(database, term.forms[0]):
-                term = terms[number] = term._replace(forms=(*term.forms, *alike))
-                said = rows.passages_with(database, [term], searched, COMMON + 1, project)
         weights.append(term.worth * rarity(max(rows.minutes(said), texts // _MANY if many else 0), texts))
         if many:
             common |= 1 << number

@@ -91,20 +91,17 @@ def sessions(request: ViewRequest) -> WebPage:
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
         shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
-        pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries)
         running = every(database, request.agent)
         harnesses = session_list.harnesses(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
             "days": _days(database, request.agent, asked.wanted, shown.entries),
             "shown": shown,
-            "said": {cursor: mark_words(piece, asked.wanted.query) for cursor, piece in pieces.items()},
             "older": _write_cursor(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
             "projects": _options(_projects(database, request.agent), asked.wanted.project),
             "harnesses": _options([(one, one) for one in harnesses], asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
-            "invalid": session_list.find_with_invalid_files(database, request.agent),
             "live": {one["session_id"] for one in running},
             "import_command": request.site.place.command_line("import claude-code"),
         }
@@ -112,15 +109,14 @@ def sessions(request: ViewRequest) -> WebPage:
 
 
 def _read_filter(request: ViewRequest) -> FilterForm:
-    names = ("q", "project", "harness", "from", "to", "day")
-    # Text that is not UTF-8 is in no index, and cannot be searched.
+    names = ("project", "harness", "from", "to", "day")
+    # What is not UTF-8 is in no index.
     written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
-    written["q"] = written["q"][:LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
     since = max((day[0] for day in (days["from"], days["day"]) if day is not None), default=None)
     until = min((day[1] for day in (days["to"], days["day"]) if day is not None), default=None)
-    wanted = SessionFilter(written["q"], written["project"] or None, written["harness"] or None, since, until)
+    wanted = SessionFilter(written["project"] or None, written["harness"] or None, since, until)
     return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
 
 
@@ -216,8 +212,6 @@ def node(request: ViewRequest) -> WebPage:
             "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
-            "recalled": found.get("recalled"),
-            "risen": found.get("risen"),
             "sources": found.get("sources", []),
             "thread": (thread, labels.get(thread, thread)) if thread else None,
             "sessions": None,

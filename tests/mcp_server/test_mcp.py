@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from signet_sync.recall.store.references import owns_path
 
 NAMES = {
     "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
-    "memory_checkpoint", "memory_history", "memory_stats", "memory_note", "session_open", "entity_read", "entity_edit",
+    "memory_checkpoint", "memory_history", "memory_note", "session_open", "entity_read", "entity_edit",
 }  # fmt: skip
 CORE = {"memory_recall", "memory_expand", "memory_remember", "memory_forget", "session_open"}
 WRITING = {"memory_remember", "memory_forget", "memory_note", "memory_checkpoint", "entity_edit"}
@@ -178,18 +177,16 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         ("memory_recall", {"query": "rounding", "since": "0 days ago"}, "Nothing answers this."),
         ("memory_expand", {"handle": path, "budget": 300}, session),
         ("memory_context", {}, "=== "),
-        ("memory_context", {"prompt": "rounding", "budget": 200}, "=== What memory holds on this ==="),
         ("memory_remember", {"text": "Gulls are counted on Mondays"}, f"Already remembered as ^{added['id']} (note, "),
         ("memory_forget", {"id": added["id"]}, f"Forgot ^{added['id']}."),
         ("memory_remember", {"text": f"The tern has {token}", "private": True}, "(note, private).\nRedacted: github 1"),
-        ("memory_checkpoint", {"note": "a try"}, "subject: checkpoint: a try"),
-        ("memory_history", {"limit": 5, "include_diff": True}, "subject: checkpoint: a try"),
-        ("memory_stats", {}, "sessions: "),
+        ("memory_checkpoint", {"note": "a try"}, '"subject": "checkpoint: a try"'),
+        ("memory_history", {"limit": 5, "include_diff": True}, '"subject": "checkpoint: a try"'),
         ("memory_note", {"note": "Outcome: it burns\nNext: oil the door"}, "Understood: outcome, next."),
         ("session_open", {"session": session}, f"session: {session}"),
-        ("entity_read", {}, f"- id: {entity['id']}"),
-        ("entity_read", {"id": entity["id"]}, "  - name: "),
-        ("entity_edit", {"op": "append", "id": entity["id"], "section": "highlights", "text": "Has gulls."}, "\nid: "),
+        ("entity_read", {}, f'"id": "{entity["id"]}"'),
+        ("entity_read", {"id": entity["id"]}, '"name": "'),
+        ("entity_edit", {"op": "append", "id": entity["id"], "section": "highlights", "text": "Gulls."}, '"path": "'),
     ]  # fmt: skip
     assert {name for name, _, _ in calls} == NAMES
     for name, arguments, words in calls:
@@ -208,7 +205,7 @@ def test_the_core_is_small_and_the_rest_is_there_on_request(machine: Machine) ->
     with talking(machine) as begun:
         listed = begun.portal.call(begun.client.list_tools)
         with pytest.raises(MCPError, match="unknown tool"):
-            begun.ask("memory_stats")
+            begun.ask("memory_note")
     assert {one.name for one in listed.tools} == CORE
     assert len(json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True))) / 4 < 900
     assert set(tools.list_offers(machine.memory(all_tools=False))) == CORE
@@ -274,24 +271,17 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
     with pytest.raises(MCPError, match="unknown tool"):
         talk.ask("memory_delete_everything")
     assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
-    assert "sessions: " in talk.tell("memory_stats")
 
 
-def test_any_query_is_answered_soon(machine: Machine) -> None:
+def test_any_query_is_answered(machine: Machine) -> None:
     memory = machine.memory()
     for kind, query in hostile_queries.HOSTILE.items():
-        for name, arguments in (
-            ("memory_recall", {"query": query}),
-            ("memory_context", {"prompt": query}),
-        ):
-            started = time.process_time()
-            found = asked(memory, name, **arguments)
-            found.content[0].text.encode()
-            if found.is_error:
-                assert code_of(found) == "arguments-invalid", (kind, name)
-                # What is empty, too long or no text is refused by the types of the arguments.
-                assert not 0 < len(query) <= 4_000 or "\ud800" in query, (kind, name)
-            assert time.process_time() - started < 60, (kind, name)
+        found = asked(memory, "memory_recall", query=query)
+        found.content[0].text.encode()
+        if found.is_error:
+            assert code_of(found) == "arguments-invalid", kind
+            # What is empty, too long or no text is refused by the types of the arguments.
+            assert not 0 < len(query) <= 4_000 or "\ud800" in query, kind
 
 
 def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_path: Path) -> None:
@@ -304,13 +294,9 @@ def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_pat
     assert not Vault(tmp_path / "empty").db.exists(), "who only looks makes no index"
 
 
-def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
+def test_a_hint_names_no_other_agent(machine: Machine) -> None:
     hint = asked(machine.memory(), "session_open", session="nobody").content[0].text
-    assert hint.endswith(" — memory_recall finds sessions by their words")
-    assert "signet-sync" not in asked(machine.memory(), "memory_remember", text=" ").content[0].text
-    entity = {"op": "append", "id": "jo", "section": "evidence", "text": "z"}
-    hint = asked(machine.memory(), "entity_edit", **entity).content[0].text
-    assert "entity_edit with `evidence` 'memory/" in hint and "--" not in hint.replace("…--transcript", "")
+    assert hint.endswith(" — signet-sync recall finds sessions by their words")
 
 
 def test_what_should_not_happen_is_logged_and_answered_plainly(
@@ -319,7 +305,7 @@ def test_what_should_not_happen_is_logged_and_answered_plainly(
     def act(memory: ServedMemory) -> tools.Answer:
         raise ZeroDivisionError("the words of /a/private/place")
 
-    broken = replace(tools.list_offers(machine.memory())["memory_stats"], act=act)
+    broken = replace(tools.list_offers(machine.memory())["memory_context"], act=act)
     found = CallToolResult.model_validate(tools.call(machine.memory(), broken, {}))
     assert code_of(found) == "unexpected"
     assert "private" not in found.content[0].text
@@ -422,7 +408,6 @@ READS: list[tuple[str, dict[str, Any]]] = [
     ("memory_recall", {"query": "the {word} {word}secret", "limit": 50}),
     ("memory_expand", {"handle": "session-of-{word}"}),
     ("memory_context", {}),
-    ("memory_context", {"prompt": "the {word} session"}),
     ("memory_history", {"limit": 100, "include_diff": True}),
     ("session_open", {"session": "session-of-{word}"}),
     ("entity_read", {}),
@@ -497,23 +482,6 @@ def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
         assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
 
 
-def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
-    machine: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A pass that forgets sees to the pages of all agents, and to what a person typed into them."""
-    pages = {"default": "MEMORY.md", "other": "agents/other/MEMORY.md"}
-    events = {page: f"{page}: what stood there is kept as {page}.copy" for page in pages.values()}
-    for agent, page in pages.items():
-        memory = machine.memory(agent_id=agent)
-        with memory.place.opened() as workspace:
-            told = [*events.values(), "full text is built anew"]
-            assert (
-                tools.select_events(memory, workspace.database, told, "it waits")
-                == f"{events[page]}; full text is built anew; it waits"
-            )
-    assert sorted(caplog.messages) == sorted(events.values())
-
-
 # ── who else reads it ──
 
 
@@ -580,8 +548,8 @@ def test_a_removed_session_is_in_no_answer_of_a_server_that_runs(talk: Talk, mac
         return found
 
     before = told()
-    assert sum("badger" in text for text in before) >= 7
-    assert "badger" in before[4], "the history shows it while it stands"
+    assert sum("badger" in text for text in before) >= 6
+    assert "badger" in before[3], "the history shows it while it stands"
     assert machine.vault.call("remove", "session-of-badger", "--reason", "asked", "--yes").code == 0
     assert not any("badger" in text for text in told())
 
@@ -664,7 +632,7 @@ def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data
         assert code_of(found) != "unexpected", (offer.name, given)
 
 
-def test_an_agent_creates_proposes_and_takes_back_with_these_tools_alone(machine: Machine) -> None:
+def test_an_agent_creates_and_proposes_with_these_tools_alone(machine: Machine) -> None:
     memory = machine.memory()
     made = document(memory, "entity_edit", op="create", kind="part", title="The lamp")["id"]
     edit = document(memory, "entity_edit", op="set", id=made, section="role", text="It burns.")
@@ -673,7 +641,6 @@ def test_an_agent_creates_proposes_and_takes_back_with_these_tools_alone(machine
     assert [one["id"] for one in shown["proposals"]] == [proposed["event_id"]]
     role = next(one for one in shown["sections"] if one["name"] == "role")
     assert role["text"] == "It burns." and role["sha256"] == edit["after"]
-    document(memory, "entity_edit", op="undo", event=edit["token"])
     document(memory, "entity_edit", op="status", id=made, text="resting", reason="it is day")
     shown = document(memory, "entity_read", id=made)["entity"]
-    assert shown["status"] == "resting" and not any(one["name"] == "role" and one["text"] for one in shown["sections"])
+    assert shown["status"] == "resting"

@@ -6,7 +6,6 @@ Tests of the original's list (docs/internals/conformance.md) have its names.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text import tags
 
 NOW = "2026-03-29T12:00:00.000Z"
 NOW_US = parse_instant(NOW) or 0
@@ -58,22 +56,6 @@ def database(vault: Vault) -> Iterator[Database]:
     """The database of an empty vault, open for writing."""
     with opened(str(vault.root), Settings()) as workspace:
         yield workspace.database
-
-
-@pytest.fixture
-def store() -> Iterator[Database]:
-    """A database of its own, in memory."""
-    database = Database(":memory:")
-    yield database
-    database.connection.close()
-
-
-def put(database: Database, text: str, agent: str = "default") -> str:
-    """Remembers something in a database; gives its id."""
-    told = f"m-{agent}{zlib.crc32(text.encode()):08x}"
-    kept = Memory(agent, told, "note", text, (), False, NOW, tags.derive(text))
-    memories.store(database, kept, memories.OWN_WORD)
-    return told
 
 
 def done(vault: Vault, *words: str, code: int = 0) -> Answer:
@@ -156,17 +138,6 @@ def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> 
 # ── recall signals: the store ──
 
 
-def test_top_concept_tags_since_tallies(store: Database) -> None:
-    openai, router = put(store, "OpenAI quota monitoring"), put(store, "Router VLAN of the lab")
-    hit(store, openai, *hits(1.0, 1.0, 1.0))
-    hit(store, router, *hits(1.0))
-    told = dict(recall_events.top_concepts_since(store, "default", NOW_US - DAY, 10))
-    assert (told["openai"], told["router"]) == (3, 1)
-    assert [tag for tag in told if tag in ("openai", "router")] == ["openai", "router"]
-    assert recall_events.top_concepts_since(store, "default", NOW_US - DAY, 0) == []
-    assert recall_events.top_concepts_since(store, "default", NOW_US + DAY, 10) == []
-
-
 def test_memory_recall_records_events_for_every_hit(vault: Vault) -> None:
     texts = ("Ada prefers the dark theme", "Dark roast is what Ada drinks", "The lamp is bright")
     told = {remember(vault, text) for text in texts[:2]}
@@ -181,16 +152,6 @@ def test_memory_recall_records_events_for_every_hit(vault: Vault) -> None:
         for memory_id in told:
             again = seen(database, memory_id)
             assert again.recall_count == 2 and again.diversity > first[memory_id].diversity > 0
-
-
-def test_the_rank_is_that_in_the_whole_answer_and_only_memories_count(vault: Vault) -> None:
-    vault.session(1)
-    vault.reindex()
-    remember(vault, "Lantern waits for Ada before its queue drains")
-    answer = done(vault, "recall", "lantern queue", "--json", "--now", NOW).json["hits"]
-    assert {one["tier"] for one in answer} > {"memory"}
-    (rank,) = (rank for rank, one in enumerate(answer, 1) if one["tier"] == "memory")
-    assert vault.rows("select score, at_us from recall_events") == [(1 / rank, NOW_US)]
 
 
 def test_no_word_of_a_query_is_kept_and_another_query_is_told_from_the_same(vault: Vault) -> None:
@@ -388,32 +349,7 @@ def test_what_is_older_than_hits_are_kept_is_pruned(
     assert vault.rows("select at_us from recall_events") == [(NOW_US,)]
 
 
-# ── demotion ──
-
-
-def test_a_promotion_that_was_undone_keeps_the_memory_and_does_not_come_back(vault: Vault) -> None:
-    luis = filled(vault)
-    assert done(vault, "dream", "--undo", luis, code=2).err.count("was not promoted") == 1
-    dream(vault)
-    assert done(vault, "dream", "--undo", f"^{luis}"[:10], "--now", NOW, "--json").json == {
-        "memory_id": luis, "undone": True, "changed": True,
-    }  # fmt: skip
-    assert not done(vault, "dream", "--undo", luis, "--json").json["changed"]
-    assert luis in vault.page() and "## Dreamed" not in vault.page()
-    assert "; taken out of *Dreamed* on 2026-03-29 ^" in vault.page("DREAMS.md")
-    assert counted(vault)["promotions"] == 0
-    assert done(vault, "expand", luis, "--json").json["risen"]["undone"] == NOW
-    recall(vault, *ASKED)
-    assert dream(vault, now=later(days=1))["promoted"] == [] and "## Dreamed" not in vault.page()
-    vault.db.unlink()  # a backup brings it back
-    vault.reindex()
-    assert vault.rows("select memory_id from undone_promotions") == [(luis,)] and "## Dreamed" not in vault.page()
-    assert "in Dreamed again" in done(vault, "dream", "--redo", luis, "--now", NOW).out
-    assert luis in section(vault.page()) and "taken out" not in vault.page("DREAMS.md")
-    done(vault, "dream", "--undo", luis, "--now", NOW)
-    done(vault, "forget", luis, "--now", NOW)
-    assert vault.rows("select * from undone_promotions") == []
-    assert done(vault, "dream", "--undo", luis, "--dry-run", code=2).err.count("exclude each other") == 1
+# ── pages of people and of other machines ──
 
 
 def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vault, tmp_path: Path) -> None:
@@ -431,9 +367,6 @@ def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vau
         assert vault.rows("select * from unscrubbed_memories") == []
 
 
-# ── pages of people and of other machines ──
-
-
 def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     luis = filled(vault)
     before = vault.page()
@@ -447,20 +380,15 @@ def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     assert luis in section(vault.page()) and luis in vault.page("DREAMS.md")
 
 
-@pytest.mark.parametrize("name", ["MEMORY.md", "DREAMS.md"])
-def test_peoples_text_around_a_page_is_kept(vault: Vault, name: str) -> None:
-    (vault / name).write_text("# My own words\n\n- and a list\n")
+def test_peoples_text_around_the_diary_is_kept(vault: Vault) -> None:
+    (vault / "DREAMS.md").write_text("# My own words\n\n- and a list\n")
     filled(vault)
     dream(vault)
-    assert vault.page(name).startswith("# My own words\n\n- and a list\n\n<!-- signet:begin -->\n")
-    (vault / name).write_text(vault.page(name) + "\nBelow, too.\n\n## Dreamed\n\n- by me\n")
     filled(vault, KATE, OF_KATE)
     dream(vault, now=later(days=1))
-    text = vault.page(name)
-    assert text.startswith("# My own words\n\n- and a list\n\n<!--")
-    assert text.endswith(" -->\n\nBelow, too.\n\n## Dreamed\n\n- by me\n")
-    assert (text.count(KATE), text.count(LUIS)) == (1, 1)
-    assert not list(vault.root.glob("*.user-*"))
+    text = vault.page("DREAMS.md")
+    assert text.startswith("# My own words\n\n- and a list\n\n<!-- signet:begin -->\n")
+    assert (text.count(KATE), text.count(LUIS)) == (1, 1) and not list(vault.root.glob("*.user-*"))
 
 
 def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault: Vault) -> None:
@@ -493,9 +421,6 @@ def test_memory_does_not_wait_for_a_diary_that_cannot_be_written(vault: Vault) -
     (vault / "DREAMS.md").rmdir()
     vault.reindex()
     assert "- 1 forgotten since" in vault.page("DREAMS.md")
-
-
-# ── backup, upgrade ──
 
 
 # ── when ──
@@ -578,34 +503,19 @@ def test_the_agent_sweeps_what_is_due_once_and_not_again_at_its_next_start(
 
 
 def test_workspace_memory_skipped_when_source_is_peer_agent(vault: Vault) -> None:
-    hidden = private(vault)
-    (vault / "SOUL.md").write_text("kind")
-    (vault / "USER.md").write_text("likes tea")
-    (vault / "DREAMS.md").write_text(vault.page("DREAMS.md") + f"\n{CANARY} of my own\n")
-    prompts = (
-        f"what does the {CANARY} say", "the lamp at dusk", "secretword", "kestreltag", "openai gateway failover",
-        "what rose in my dreams", "DREAMS.md", hidden, f"^{hidden}",
-    )  # fmt: skip
-    for prompt in prompts:
-        told = done(vault, "context", "--scope", "shared", "--prompt", prompt, "--json").json
-        for word in (CANARY, hidden, "secretword", "kestreltag", "failover", "Dream Diary", "score="):
-            assert word.casefold() not in told["text"].casefold(), (prompt, word)
-        assert "likes tea" in told["text"] and "kind" in told["text"]
-        assert told["sources"] == ["SOUL.md", "USER.md"]
-    shared = done(vault, "context", "--scope", "shared", "--prompt", "when is the lamp lit?", "--json").json
-    assert "The lamp is lit at dusk" in shared["text"]
-    assert CANARY in done(vault, "context", "--prompt", "kestreltag", "--json").json["text"], "the tag finds it in main"
-
-
-def private(vault: Vault) -> str:
-    """A private memory that has risen, beside one that is not private; gives its id."""
     remember(vault, "The lamp is lit at dusk", "--tag", "lamps")
     text = f"The {CANARY} lights the lamp: secretword of the OpenAI gateway"
     hidden = remember(vault, text, "--private", "--tag", "kestreltag")
     recall(vault, "lamp", "secretword", "kestreltag", "openai")
-    assert hidden in promoted(dream(vault))
-    assert CANARY in vault.page() and CANARY in vault.page("DREAMS.md")
-    return hidden
+    assert hidden in promoted(dream(vault)) and CANARY in vault.page() and CANARY in vault.page("DREAMS.md")
+    (vault / "USER.md").write_text("likes tea")
+    for prompt in (f"what does the {CANARY} say", "kestreltag", "what rose in my dreams", f"^{hidden}"):
+        told = done(vault, "context", "--scope", "shared", "--prompt", prompt, "--json").json
+        for word in (CANARY, hidden, "secretword", "kestreltag", "Dream Diary", "score="):
+            assert word.casefold() not in told["text"].casefold(), (prompt, word)
+        assert "likes tea" in told["text"] and told["sources"] == ["USER.md"]
+    shared = done(vault, "context", "--scope", "shared", "--prompt", "when is the lamp lit?", "--json").json
+    assert "The lamp is lit at dusk" in shared["text"]
 
 
 # ── self-report ──

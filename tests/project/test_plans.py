@@ -51,7 +51,6 @@ ALLOWED = {
     "from live_sessions": "sessions that run now",
     "from statement_marks": "a person or an agent makes each",
     "from session_transcripts": "turns of sessions that run now",
-    "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",
     "select project from memory_thread_heads where agent_id = ?": "of this folder nothing is known; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",
     "|| ':' ||": "a backup asks whether it is due",
@@ -162,7 +161,7 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     who = {"session": session, "other": other, "memory": memory, "entity": memory, "drifted": memory}
     note(vault, **who, changed=artifact, proposal="none")
     run(vault, asked, "open", session)
-    for name in (session, "agent:main:main", "live"):
+    for name in (session, "live"):
         run(vault, asked, "expand", name)
     for name, line in COMMAND_LINES.items():
         if line.reads and name != "backup list":  # that reads files beside the database

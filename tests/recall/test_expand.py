@@ -18,7 +18,7 @@ from workbench import Vault
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import make_place_id
 from signet_sync.graph.store import neighbours
-from signet_sync.recall.as_text import list_expanded_lines, split_turns
+from signet_sync.recall.as_text import list_expanded_lines
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
@@ -90,17 +90,12 @@ def around(document: dict[str, Any]) -> list[str]:
 # ── handles ──
 
 
-def test_every_id_resolves_to_itself_in_every_form(database: Database) -> None:
-    for thing in ids_of(database):
-        for form in (thing, f"^{thing}", f" ^{thing} ", f"[[MEMORY#^{thing}]]", f"[[MEMORY.md#^{thing}|there]]"):
-            assert references.resolve(database, "default", form).id == thing
-
-
-def test_the_beginning_of_an_id_is_enough(database: Database) -> None:
+def test_every_id_resolves_to_itself_in_every_form_and_by_its_beginning(database: Database) -> None:
     things = ids_of(database)
     for thing in things:
-        same = [other for other in things if other.startswith(thing[:6])]
-        if len(same) == 1:
+        for form in (thing, f"^{thing}", f" ^{thing} ", f"[[MEMORY#^{thing}]]", f"[[MEMORY.md#^{thing}|there]]"):
+            assert references.resolve(database, "default", form).id == thing
+        if sum(other.startswith(thing[:6]) for other in things) == 1:
             assert references.resolve(database, "default", f"^{thing[:6]}").id == thing
 
 
@@ -123,13 +118,6 @@ def test_a_session_means_its_best_node(database: Database) -> None:
             assert references.resolve(database, "default", form) == (wanted, "node")
 
 
-def test_a_thread_by_its_key(database: Database) -> None:
-    for thread, key in database.execute(
-        "select thread_id, thread_key from memory_thread_heads where agent_id = 'default'"
-    ):
-        assert references.resolve(database, "default", key) == (thread, "thread")
-
-
 NOTHING = (
     "", " ", "^", "[[]]", "[[|]]", "nothing", "s-aaaaaaaaaaaa", "^t-aaaa", "t-", "memory/", "../../etc/passwd", "%",
     "_", "memory/2026--x--summary.md", "[[ledger/2026-03.md]]", "x" * 99_999, "\0", "' or 1=1 --", "^" + LONG, "日本語",
@@ -137,27 +125,17 @@ NOTHING = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("handle", NOTHING)
-def test_what_means_nothing_is_said_so(database: Database, handle: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        references.resolve(database, "default", handle)
-    assert raised.value.code == "unknown-handle" and "recall" in raised.value.hint
+def test_what_means_nothing_is_said_so(database: Database) -> None:
+    for handle in NOTHING:
+        with pytest.raises(UsageError) as raised:
+            references.resolve(database, "default", handle)
+        assert raised.value.code == "unknown-handle" and "recall" in raised.value.hint, handle
 
 
 def test_an_ambiguous_handle_names_the_candidates(vault: Vault) -> None:
     answer = vault.call("expand", "5e5510", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "ambiguous-handle"
     assert all(session in answer.json["error"]["message"] for session in SESSIONS)
-
-
-def test_a_key_of_several_sessions_means_their_thread(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number, session_key="agent:main:main")
-    vault.reindex()
-    with vault.database() as database:
-        assert references.resolve(database, "default", "agent:main:main").tier == "thread"
-        assert expand(database, "default", "agent:main:main")["node"]["sessions"] == 2
 
 
 # ── what lies around ──
@@ -234,12 +212,6 @@ def test_a_place_of_a_transcript_begins_with_the_turn_there(database: Database) 
         assert len(document["siblings"]) == 4 and lines.index("beside") > lines.index(document["node"]["text"])
 
 
-def test_a_hit_is_told_by_turns_if_it_is_of_a_session() -> None:
-    said = "User: dim it … Assistant: done"
-    assert split_turns({"tier": "session", "text": said}) == ["User: dim it", "Assistant: done"]
-    assert split_turns({"tier": "statement", "text": said}) == [said]
-
-
 def test_a_session_of_two_segments(database: Database) -> None:
     newest = node_of(database, SEGMENTED)
     document = expand(database, "default", newest)
@@ -299,7 +271,7 @@ def test_the_excerpt_of_a_statement_begins_where_the_transcript_speaks_of_it(tmp
 # ── the budget ──
 
 
-@pytest.mark.parametrize("budget", [1, 10, 50, 200, 700, 2_000, 20_000])
+@pytest.mark.parametrize("budget", [1, 200, 20_000])
 def test_all_texts_stay_within_the_budget(database: Database, budget: int) -> None:
     for thing in ids_of(database):
         document = expand(database, "default", thing, budget)
@@ -329,9 +301,6 @@ def test_an_ending_is_an_end_and_never_too_long(text: str, room: int) -> None:
     assert estimate_tokens(shown) <= room
     if shown.startswith("[before]\n"):
         assert shown.removeprefix("[before]\n") in text
-
-
-# ── agents ──
 
 
 # ── sessions that still run ──

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import artifacts_fixture as made
 import pytest
-from hostile_queries import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 from workbench import Vault, cast
@@ -416,43 +415,6 @@ def test_nothing_crosses_agents_not_even_by_numbers(vault):
     assert theirs and not {hit["id"] for hit in theirs} & {hit["id"] for found in alone.values() for hit in found}
 
 
-def test_a_word_that_no_text_has_finds_words_spelled_alike(vault):
-    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The marmalade is stirred."))
-    vault.put(
-        made.summary(agent_id="scout", session_id="nut", captured_at="2026-03-03T10:00:00.000Z", body="Margarine.")
-    )
-    vault.reindex()
-    for asked in ("marmelade", "marmalde", "amrmalade", "marmalades", "marmaladde"):
-        found = {hit["text"] for hit in hits(vault, f"what of the {asked}")}
-        assert any("marmalade" in text for text in found) == (asked[0] == "m"), asked
-        assert not any("Margarine" in text for text in found), asked
-
-
-def test_a_word_that_some_text_has_is_taken_as_it_is(vault):
-    for name, word in (("one", "quincey"), ("two", "quinces")):
-        vault.put(made.summary(session_id=name, captured_at="2026-03-03T10:00:00.000Z", body=f"The {word} pantry."))
-    vault.reindex()
-    assert ["quincey" in hit["text"] for hit in hits(vault, "quincey")] == [True]
-
-
-def test_a_removed_word_is_found_by_no_spelling(vault):
-    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The persimmon is stirred."))
-    vault.reindex()
-    assert hits(vault, "persimon")
-    assert vault.call("remove", "jam", "--yes", "--reason", "spilled").code == 0
-    assert not any("persimmon" in str(hit) for hit in hits(vault, "persimon"))
-
-
-def test_any_input_is_answered(vault):
-    for name, text in HOSTILE.items():
-        with vault.database() as database:
-            for hit in recall(database, text, Within("default")):
-                assert hit.text.isprintable() and hit.why, name
-        answer = vault.call("recall", "--", text)
-        assert answer.code == 0 and "Traceback" not in answer.err, (name, answer)
-        assert not {"\0", "\x1b"} & {*answer.out}, (name, answer)
-
-
 def test_a_shell_gives_what_it_likes(vault):
     """Arguments of a real process: a megabyte in several of them, and bytes that are no UTF-8."""
     for ask, options, words in (
@@ -563,7 +525,7 @@ def database():
     index.close()
 
 
-@pytest.mark.parametrize(("query", "name"), [
+WRITTEN = [
     ("heliograph", "far"), ("HELIOGRAPH broke", "far"), ("smoke test ledger", "plain"), ("src/main.rs", "code"),
     ("main.rs", "code"), ("getUserName", "code"), ("getusername", "code"), ("read_user_row", "code"),
     ("read_user_row(id)", "code"), ("lantern-core", "code"), ("v1.2.3", "code"), ("x=1", "code"), ("cafe", "accents"),
@@ -575,14 +537,16 @@ def database():
     ("ฐานข้อมูล", "thai"), ("rsync", "thai"), ("rollback 🚀", "emoji"), ("👍rollback", "emoji"), ("9f3e1c2", "hash"),
     ("#884", "hash"), ("pr-17", "hash"), ("'quoted\"", "hash"), ("state-of-the-art", "hash"), ("--dry-run", "hash"),
     ("reverted NOT (", "hash"), ("Größe", "sharp"), ("maße", "sharp"), ("البيانات", "arabic"), ("השרת", "arabic"),
-])  # fmt: skip
-def test_words_are_found_as_people_write_them(database, query, name):
-    number = list(BODIES).index(name)
-    day = f"2026-03-{number + 1:02d}T10:00:00.000Z"
-    path = f"memory/{made.summary(session_id=f's-{name}', captured_at=day)[0]}"
-    _, matches = search(database, read(query), Within("default"))
-    assert path in {one.text.name for one in matches if one.covered > 0.3}, matches
-    assert path in {file.path for file in files_with(database, query, agent_id="default")}
+]  # fmt: skip
+
+
+def test_words_are_found_as_people_write_them(database):
+    for query, name in WRITTEN:
+        day = f"2026-03-{list(BODIES).index(name) + 1:02d}T10:00:00.000Z"
+        path = f"memory/{made.summary(session_id=f's-{name}', captured_at=day)[0]}"
+        _, matches = search(database, read(query), Within("default"))
+        assert path in {one.text.name for one in matches if one.covered > 0.3}, query
+        assert path in {file.path for file in files_with(database, query, agent_id="default")}, query
 
 
 def test_every_word_is_in_a_file_and_no_file_is_of_another_agent(database):

@@ -381,7 +381,6 @@ def _with_a_record(vault: Vault) -> None:
 remembering = ground(_remembering)
 risen = ground(_remembering, _risen_and_quoted)
 recalled = ground(_remembering, lambda vault: _recalled(vault, dreams=False))
-dreamed = ground(_remembering, lambda vault: _recalled(vault, dreams=True))
 before_the_first_dream = ground(_remembering, _before_the_first_dream)
 of_another_version = ground(_remembering, to_another_version)
 of_other_rules = ground(_remembering, _of_other_rules)

@@ -325,7 +325,6 @@ _ALL = (
         ("statements done", "statements withdraw", "statements keep"),
     ),
     Operation("dream sweep", vaults.recalled, done(sweep), ("dream",)),
-    Operation("promotion undone", vaults.dreamed, on(promotion.undo, "pin"), ("dream",)),
     Operation("first dream sweep", vaults.before_the_first_dream, done(sweep), ("dream",), piecemeal=True),
     Operation(
         "restored backup", vaults.with_a_backup, told_to("backup", "restore", "{backup}", "--now", NOW),

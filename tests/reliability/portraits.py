@@ -55,9 +55,9 @@ NATIVE = {
     "tombstones": "memory_artifact_tombstones order by 1, 2",
     "events": "recall_events order by id",
 }
-KEPT = ("memories", "memory_sources", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions")
+KEPT = ("memories", "memory_sources", "node_telemetry", "dream_sweeps", "memory_promotions")
 BACKED_UP = (
-    "memories", "memory_sources", "recall_events", "dream_sweeps", "memory_promotions", "undone_promotions",
+    "memories", "memory_sources", "recall_events", "dream_sweeps", "memory_promotions",
 )  # fmt: skip
 
 
@@ -125,13 +125,12 @@ def strays(root: Path) -> list[str]:
 def is_begun(root: Path, operation: Operation) -> bool:
     """Whether the next pass has to go on.
 
-    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep or undone promotion of this moment.
+    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
     """
     connection = apsw.Connection(state_dir.locate(str(root)).database)
     try:
         marks = list(connection.execute("select * from unscrubbed_memories"))
-        for table in ("dream_sweeps", "undone_promotions"):
-            marks += list(connection.execute(f"select * from {table} where at_us = ?", (NOW_US,)))
+        marks += list(connection.execute("select * from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
     removes = not operation.lifts and any(root.glob("memory/tombstones/*.md"))

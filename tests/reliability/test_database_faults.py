@@ -374,13 +374,13 @@ def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Pat
     ids = ["m-" + f"{number:012}".translate(str.maketrans("0189", "abcd")) for number in range(2000)]
     with vault.database(readonly=False) as database:
         with database.transaction():
-            database.executemany("insert into undone_promotions values('default', ?, 1)", [(one,) for one in ids])
+            database.executemany("insert into dream_sweeps values('default', ?, 1, 0, 0, 0)", [(one,) for one in ids])
         database.close()
-    leaves = [page for page, table in sorted(owners(vault.db).items()) if table == "undone_promotions"]
+    leaves = [page for page, table in sorted(owners(vault.db).items()) if table == "dream_sweeps"]
     assert len(leaves) > 10
     change_page(vault, leaves[len(leaves) // 2], "zeros")
     vault.reindex("--full")
-    kept = {row[0] for row in vault.rows("select memory_id from undone_promotions")}
+    kept = {row[0] for row in vault.rows("select sweep_id from dream_sweeps")}
     assert 1800 < len(kept) < 2000 and {min(ids), max(ids)} <= kept
 
 
@@ -586,7 +586,7 @@ def test_a_program_that_we_start_inherits_no_file_of_the_database(tmp_path: Path
 def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vault = Vault(tmp_path / "vault").indexed(1)
     page, size = vault.rows(
-        "select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'undone_promotions'"
+        "select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'garden_drift'"
     )[0]
     settings, _ = model.load(str(vault.root))
 

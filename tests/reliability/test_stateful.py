@@ -56,8 +56,8 @@ NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
 WORD = re.compile(rb"(?:canary|typed)\d{5}x")
 # What no pass may change: it is in no file.
 NATIVE = (
-    "memories", "memory_sources", "node_telemetry", "recall_events", "dream_sweeps",
-    "memory_promotions", "undone_promotions", "session_transcripts",
+    "memories", "memory_sources", "node_telemetry", "recall_events", "dream_sweeps", "memory_promotions",
+    "session_transcripts",
 )  # fmt: skip
 SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-shm", "killed-at")
 

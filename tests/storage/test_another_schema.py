@@ -29,7 +29,7 @@ def another(path: Path) -> Rows:
                 connection.execute(f"insert into {table} values({', '.join('?' * len(row))})", row)
         for statement in (
             "drop table garden_days",
-            "alter table undone_promotions add column colour text",
+            "alter table dream_sweeps add column colour text",
             "alter table memories drop column concept_tags",
             "drop index seals_bytes",
             "create index seals_digest on seals(digest)",
@@ -43,7 +43,7 @@ def another(path: Path) -> Rows:
     kept = native(connection)
     connection.close()
     kept["garden_days"] = []
-    kept["undone_promotions"] = [row[:3] for row in kept["undone_promotions"]]
+    kept["dream_sweeps"] = [row[:6] for row in kept["dream_sweeps"]]
     # The column that the other schema lacks is empty, in its place.
     kept["memories"] = [(*row[:-1], None, row[-1]) for row in kept["memories"]]
     return kept

@@ -419,7 +419,7 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
             assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
             assert view == "settings" or "__pwned" in visit.page.locator("body").inner_text(), view
             assert "agent=mallory" in visit.page.url, view
-        for path in (f"/sessions?q={EVIL}&from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
+        for path in (f"/recall?q={EVIL}", f"/sessions?from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
             visit.page.goto(visit.origin + path)
             assert visit.page.evaluate("window.__pwned") is None
         # An agent that is none is not found; else nothing happened.

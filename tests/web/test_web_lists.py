@@ -118,13 +118,9 @@ def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
     assert data["private"] == [memory_id(vault, PRIVATE)]
 
 
-def test_a_memory_tells_how_often_it_answered_and_what_can_be_done(vault: Vault) -> None:
-    risen = visitor(vault.root).get(f"/threads/{memory_id(vault, RISEN)}").text
-    for told in ("Found 4 times by 3 queries on 3 days", "dream --undo", "Unpin…", "Forget…"):
-        assert told in risen, told
-    unfound = visitor(vault.root).get(f"/threads/{memory_id(vault, UNFOUND)}").text
-    assert "No query has found it yet." in unfound and "Pin…" in unfound and "dream --undo" not in unfound
-    assert "private" in visitor(vault.root).get(f"/threads/{memory_id(vault, PRIVATE)}").text
+def test_a_memory_says_what_can_be_done(vault: Vault) -> None:
+    risen, private = (visitor(vault.root).get(f"/threads/{memory_id(vault, one)}").text for one in (RISEN, PRIVATE))
+    assert "Unpin…" in risen and "Forget…" in risen and "private" in private
 
 
 # ── recall itself ──

@@ -176,23 +176,6 @@ def test_filters_keep_what_fits(vault: Vault) -> None:
     assert lists.sessions(ask(vault, day="soon")).data["asked"].faults == ["soon"]
 
 
-def test_words_are_looked_for_in_all_of_a_session(vault: Vault) -> None:
-    third = numbered(3)["session_id"]
-    assert listed(vault, q="lantern number3x") == [third]
-    assert listed(vault, q="number3") == [third]
-    assert listed(vault, q="word39") == [LONG]
-    assert listed(vault, q="number3x nowhereatall") == []
-    page = lists.sessions(ask(vault, q="number3x"))
-    assert any(hit for piece in page.data["said"].values() for _, hit in piece)
-    assert listed(vault, q='"*^ OR NOT (') == []
-
-
-def test_a_session_is_found_by_its_names(vault: Vault) -> None:
-    third = numbered(3)["session_id"]
-    for name in (third, third[:8], made.token_for(session_id=third)):
-        assert listed(vault, q=name) == [third]
-
-
 # ── one session ──
 
 
@@ -268,7 +251,6 @@ def test_a_file_that_never_was_valid_is_shown_where_its_token_leads(vault: Vault
     page = opened(vault, third["session_id"], path=name)
     assert [stray.code for stray in page.data["strays"]] == ["hash-mismatch"]
     assert [stray.path for stray in page.data["copies"]] == [copy]
-    assert lists.sessions(ask(vault)).data["invalid"] == {made.token_for(session_id=third["session_id"])}
     assert "six tries" in Seen(browser.get(address(third["session_id"], path=name)).text).text
     assert "A copy" in Seen(browser.get(address(third["session_id"], path=copy)).text).text
 
@@ -339,10 +321,9 @@ def test_odd_requests_are_answered(browser: TestClient) -> None:
 
 
 @pytest.mark.parametrize("query", hostile_queries.HOSTILE.values(), ids=hostile_queries.HOSTILE.keys())
-def test_any_query_is_answered(vault: Vault, browser: TestClient, query: str) -> None:
-    assert len(lists.sessions(ask(vault, q=query)).data["asked"].wanted.query) <= 1_000
+def test_any_query_is_answered(browser: TestClient, query: str) -> None:
     # The client has no longer addresses.
-    answer = browser.get(f"/sessions?{urlencode({'q': query[:7_000]}, errors='surrogatepass')}")
+    answer = browser.get(f"/recall?{urlencode({'q': query[:7_000]}, errors='surrogatepass')}")
     assert answer.status_code == 200
     assert harmless(answer.text)
 

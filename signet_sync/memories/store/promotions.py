@@ -6,8 +6,6 @@ from signet_sync.memories.promotion_score import Dream, Promotion, SweepView, gr
 from signet_sync.memories.score import DreamedView
 from signet_sync.storage.database.connection import Database
 
-# Of a promotion `p`: no person took it back.
-STANDS = "not exists(select 1 from undone_promotions u where u.agent_id = p.agent_id and u.memory_id = p.memory_id)"
 # A page shows a few of them; older promotions have long been displaced.
 SHOWN = 200
 
@@ -32,29 +30,13 @@ def store(
     )
 
 
-def undo(database: Database, agent_id: str, memory_id: str, at_us: int | None) -> bool:
-    """Takes a promotion back, or with None lets it count again; returns whether anything changed.
-
-    Its row stays, so that no sweep promotes the memory again. In the caller's transaction.
-    """
-    if at_us is None:
-        database.execute("delete from undone_promotions where agent_id = ? and memory_id = ?", (agent_id, memory_id))
-    else:
-        database.execute(
-            "insert or ignore into undone_promotions select agent_id, memory_id, ?3 from memory_promotions"
-            " where agent_id = ?1 and memory_id = ?2",
-            (agent_id, memory_id, at_us),
-        )
-    return database.connection.changes() > 0
-
-
 def list_dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     """Returns the latest promotions that stand, by memory, as MEMORY.md shows them."""
     rows = database.execute(
         # Sweeps first, so that only the last few are read.
         "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
         " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
-        f" where s.agent_id = ? and {STANDS} order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
+        " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
         (agent_id, SHOWN),
     )
     return {
@@ -65,16 +47,9 @@ def list_dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
 
 _PROMOTION = ", ".join(f"p.{name}" for name in Promotion._fields)
 _DREAM = f"""
-    select p.sweep_id, m.content, s.at_us, u.at_us, {_PROMOTION} from memory_promotions p
+    select p.sweep_id, m.content, s.at_us, {_PROMOTION} from memory_promotions p
     join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id
-    left join undone_promotions u on u.agent_id = p.agent_id and u.memory_id = p.memory_id"""
-
-
-def find_of_memory(database: Database, agent_id: str, memory_id: str) -> Dream | None:
-    """Returns the promotion of a memory; None if it was not promoted."""
-    rows = database.execute(f"{_DREAM} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
-    return next((Dream(Promotion(*row[4:]), *row[1:4]) for row in rows), None)
+    join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"""
 
 
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
@@ -82,7 +57,7 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     by_sweep: dict[str, list[Dream]] = {}
     best_first = "order by p.score desc, p.last_us desc, p.memory_id"
     for row in database.execute(f"{_DREAM} where p.agent_id = ? {best_first}", (agent_id,)):
-        by_sweep.setdefault(row[0], []).append(Dream(Promotion(*row[4:]), *row[1:4]))
+        by_sweep.setdefault(row[0], []).append(Dream(Promotion(*row[3:]), *row[1:3]))
     rows = database.execute(
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
@@ -118,11 +93,8 @@ def fingerprint(database: Database, agent_id: str) -> str:
     )
     if not number:
         return ""
-    left, undone = (
-        database.value(f"select count(*) from {table} where agent_id = ?", (agent_id,))
-        for table in ("memory_promotions", "undone_promotions")
-    )
-    return f"{number} {last} {rose} {left}{f' {undone}' if undone else ''}"
+    left = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return f"{number} {last} {rose} {left}"
 
 
 def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
@@ -134,9 +106,9 @@ def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None
 
 
 def counts(database: Database, agent_id: str) -> tuple[int, int]:
-    """Returns the number of an agent's memories, and of those promoted, without what was taken back."""
-    memories: int = database.value("select count(*) from memories where agent_id = ?", (agent_id,))
-    promoted: int = database.value(
-        f"select count(*) from memory_promotions p where agent_id = ? and {STANDS}", (agent_id,)
+    """Returns the number of an agent's memories, and of those promoted."""
+    memories, promoted = (
+        database.value(f"select count(*) from {table} where agent_id = ?", (agent_id,))
+        for table in ("memories", "memory_promotions")
     )
     return memories, promoted

@@ -46,25 +46,15 @@ def digest(query: str) -> str:
     return hashlib.sha256(query.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
-    """Returns the totals of all events of a memory; None without events."""
-    row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
-    return Totals(*row) if row[0] else None
-
-
-def list_found_since(database: Database, agent_id: str, since_us: int) -> Iterator[tuple[str, Totals, bool, bool]]:
-    """Yields the memories of an agent found at `since_us` or later, with the totals of these hits; by id.
-
-    Also whether each was promoted, and whether that was taken back.
-    """
-    for found, promoted, undone, *totals in database.execute(
-        "select e.memory_id, exists(select 1 from memory_promotions p"
-        " where p.agent_id = e.agent_id and p.memory_id = e.memory_id), exists(select 1 from undone_promotions u"
-        f" where u.agent_id = e.agent_id and u.memory_id = e.memory_id), {_TOTALS}"
-        f" where e.agent_id = ? and e.at_us >= ? group by e.memory_id order by e.memory_id",
+def list_found_since(database: Database, agent_id: str, since_us: int) -> Iterator[tuple[str, Totals, bool]]:
+    """Yields the memories of an agent found at `since_us` or later, by id: totals of these hits, whether promoted."""
+    for found, promoted, *totals in database.execute(
+        "select e.memory_id, exists(select 1 from memory_promotions p where p.agent_id = e.agent_id"
+        f" and p.memory_id = e.memory_id), {_TOTALS} where e.agent_id = ? and e.at_us >= ?"
+        " group by e.memory_id order by e.memory_id",
         (agent_id, since_us),
     ):
-        yield found, Totals(*totals), bool(promoted), bool(undone)
+        yield found, Totals(*totals), bool(promoted)
 
 
 def first_at(database: Database, agent_id: str) -> int | None:
@@ -73,24 +63,10 @@ def first_at(database: Database, agent_id: str) -> int | None:
     return found
 
 
-def count_since(database: Database, agent_id: str, since_us: int) -> int:
-    """Counts an agent's events at `since_us` or later."""
-    count: int = database.value(
-        "select count(*) from recall_events where agent_id = ? and at_us >= ?", (agent_id, since_us)
-    )
-    return count
-
-
-def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: int) -> list[tuple[str, int]]:
-    """Returns the concept tags of found memories with their numbers of hits: most first, ties by name."""
-    rows = database.execute(
-        "select j.value, sum(f.hits) from (select memory_id, count(*) as hits from recall_events"
-        " where agent_id = ?1 and at_us >= ?2 group by memory_id) f"
-        " cross join memories m on m.agent_id = ?1 and m.id = f.memory_id, json_each(m.concept_tags) j"
-        " group by j.value order by sum(f.hits) desc, j.value limit ?3",
-        (agent_id, since_us, limit),
-    )
-    return [(tag, hits) for tag, hits in rows]
+def count(database: Database, agent_id: str) -> int:
+    """Counts an agent's events."""
+    events: int = database.value("select count(*) from recall_events where agent_id = ?", (agent_id,))
+    return events
 
 
 def any_before(database: Database, before_us: int) -> bool:

@@ -459,11 +459,11 @@ _REMEMBERED = """
     select id, type, created_at, content, private from memories
     where agent_id = ?1 and created_at >= ?2 and created_at < ?3
     order by created_at, id"""
-_PROMOTED = f"""
+_PROMOTED = """
     select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
     cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
     cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and {promotions.STANDS}
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3
     order by s.at_us, m.id"""
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning
-from signet_sync.formats.paths import head_page, targets
+from signet_sync.formats.paths import head_page
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
@@ -39,22 +39,17 @@ class Resolved(NamedTuple):
 def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     """Resolves a handle for an agent: one thing, never another agent's.
 
-    Accepts an id of the graph, a statement, a thread, a memory or an entity file, with or without `^`, in full or
-    its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
-    file, even if it was renamed since; a thread's key; a session's key, id, token or unambiguous beginning, which mean
-    the session's best node. A key of several sessions means their thread, if they have one in common. Raises
+    Accepts an id of the graph, a statement, a thread, a memory or an entity file, with or without `^`, in full or its
+    unambiguous beginning; the path of an artifact or an entity file, as a wikilink too; a session's key, id, token or
+    unambiguous beginning, which mean the session's best node. Raises
     `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
-    wanted = _unwrapped(handle.encode("utf-8", "replace").decode("utf-8"))
+    wanted = handle.encode("utf-8", "replace").decode("utf-8").strip()
+    wanted = wanted.removeprefix("[[").removesuffix("]]").partition("|")[0].strip()
+    wanted = wanted.partition("#")[2] if "#^" in wanted else wanted  # a block of a page
     if not wanted or len(wanted) > _LONGEST:
         raise _unknown(agent_id, handle)
     found = _find_by_id(database, agent_id, wanted) or _find_by_path(database, agent_id, wanted)
-    found = found or [
-        Resolved(thread, "thread")
-        for (thread,) in database.execute(
-            "select thread_id from memory_thread_heads where agent_id = ? and thread_key = ?", (agent_id, wanted)
-        )
-    ]
     if not found and not wanted.startswith("^"):
         found = _find_by_session(database, agent_id, wanted)
     if not found:
@@ -62,15 +57,6 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     if len(found) > 1:
         raise _ambiguous(handle, [one.id for one in found])
     return found[0]
-
-
-def _unwrapped(handle: str) -> str:
-    """Returns the handle without what surrounds it on a page: `[[path|summary]]`, `[[MEMORY#^t-…]]`."""
-    text = handle.strip()
-    if text.startswith("[[") and text.endswith("]]"):
-        block = text[2:-2].partition("|")[0].partition("#^")[2].strip()
-        return f"^{block}" if block else next(iter(targets(text)), "")
-    return text
 
 
 def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
@@ -116,11 +102,6 @@ def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolv
 
 def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     found = sessions.find(database, agent_id, wanted)
-    if len(found) > 1 and any(wanted in (ref.session_key, ref.session_token) for ref in found):
-        threads = {thread_of(database, ref) for ref in found}
-        thread = threads.pop()
-        if thread is not None and not threads:
-            return [Resolved(thread, "thread")]
     if len(found) > 1:
         raise _ambiguous(wanted, [f"{ref.session_id} ({ref.session_token})" for ref in found])
     return [Resolved(node, "node") for ref in found for node in best(database, ref)]
@@ -160,14 +141,6 @@ def best(database: Database, ref: SessionRef) -> list[str]:
         ref[:3],
     )
     return [] if node is None else [node]
-
-
-def thread_of(database: Database, ref: SessionRef) -> str | None:
-    """Returns the id of a session's thread; None for noise."""
-    thread: str | None = database.value(
-        "select thread_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
-    )
-    return thread
 
 
 def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:

@@ -16,9 +16,7 @@ from signet_sync.sync.store.texts import WITHIN, Place, range_of, text_of
 from signet_sync.text.index_words import project_word
 
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
-_SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
 _TOKENS = ("unicode61", ["remove_diacritics", "2"])
-_STEMS = ("porter", ["unicode61", "remove_diacritics", "2"])
 _TEXT = (
     "t.first, t.last, t.tier, coalesce(t.name, a.source_path),"
     # A session that was written under two tokens, or two ids, is one.
@@ -171,31 +169,6 @@ def texts_of(database: Database, passages: Sequence[int]) -> Iterator[tuple[Foun
     )
     for *text, place, length in rows:
         yield FoundText(*text), place, length or 0
-
-
-def find_spellings(database: Database, word: str) -> tuple[str, ...]:
-    """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
-
-    They begin with the same two letters. () if the word is too short to be told from others, or some text has it.
-    """
-    from rapidfuzz.distance import OSA  # slow import; few questions have a word that no text has
-
-    most = 2 if len(word) >= _LONG else 1
-    everywhere = (0, (1 << 63) - 1)
-    if len(word) < _SPELLED or _find_passages(database, "said", f'"{word}"', [everywhere], 1):
-        return ()
-    stem = next(iter(_tokens(database, word, _STEMS)), "")  # SQLite does not know every letter
-    if len(stem) < 2:
-        return ()
-    database.execute("create virtual table if not exists temp.said_words using fts5vocab('main', 'said', 'row')")
-    rows = database.execute(
-        "select term from temp.said_words where term >= ?1 and term < ?1 || char(1114111)"
-        " and length(term) between ?2 and ?3",
-        (stem[:2], len(stem) - most, len(stem) + most),
-    )
-    near = {term: OSA.distance(stem, term, score_cutoff=most) for (term,) in rows}
-    least = min(near.values(), default=most + 1)
-    return tuple(sorted(term for term, distance in near.items() if distance == least <= most)[:_MOST_ALIKE])
 
 
 # ── what stands behind hits ──

@@ -1,4 +1,4 @@
-"""Lists sessions, newest first, filtered, a page at a time; and their files with every word of a text, unranked.
+"""Lists sessions, newest first, filtered, a page at a time; and files with every word of a text, unranked.
 
 Imports no slow module.
 """
@@ -6,22 +6,17 @@ Imports no slow module.
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.query import read, snippet
 from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.texts import text_at, text_of
-from signet_sync.text.sentences import page_cell
+from signet_sync.sync.store.texts import text_at
 
 NONE = "-"  # as a project: sessions that have none
-_READ = 200_000  # characters of one artifact that are searched for a snippet
-_READ_IN_ALL = 2_000_000
-_NAMED = 3  # characters from which a beginning counts as a name, or as a word
 _ABBREVIATED = 7  # characters to which git shortens the name of a commit, or more
 
 
@@ -36,7 +31,6 @@ class Cursor(NamedTuple):
 class SessionFilter(NamedTuple):
     """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
 
-    query: str = ""
     project: str | None = None
     harness: str | None = None
     since_us: int | None = None
@@ -93,11 +87,7 @@ _COMPARED = {
 def page(
     database: Database, agent_id: str, wanted: SessionFilter, after: Cursor | None = None, limit: int = 100
 ) -> SessionList:
-    """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
-
-    Every word of the query must be in one of the session's files, the last one may be a beginning. Names of sessions
-    (token, key, id, path) count as words, their beginnings too.
-    """
+    """Returns the newest sessions of an agent that pass a filter, or those after a place in the list."""
     bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
     where = ["l.agent_id = :agent"]
     if wanted.project == NONE:
@@ -109,18 +99,6 @@ def page(
         if (value := getattr(wanted, name)) is not None:
             bound[name] = value
             where.append(condition)
-    if words := wanted.query.strip():
-        alike = []
-        if (found := find_with_every_word(database, agent_id, words, begun=_may_go_on(words))) is not None:
-            bound["found"] = json.dumps(found)
-            alike.append(f"select a.session_token, a.session_id from {_OF_PASSAGES.format(':found')}")
-        if len(words) >= _NAMED:
-            bound |= {"name": words, "line": f" | session={page_cell(words)}"}
-            alike.append(
-                "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
-                " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
-            )
-        where.append(f"(l.session_token, l.session_id) in ({' union '.join(alike)})" if alike else "0")
     if after is not None:
         bound |= after._asdict()
         where.append("(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)")
@@ -135,58 +113,7 @@ def page(
     return SessionList(entries[:limit], len(entries) > limit)
 
 
-def _may_go_on(words: str) -> bool:
-    """Returns whether the last word may be a beginning: one or two letters would match half of all words."""
-    return words[-_NAMED:].isalnum() and len(words) >= _NAMED
-
-
-def snippets(database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry]) -> dict[Cursor, str]:
-    """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
-
-    Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
-    """
-    words = query.strip()
-    found = find_with_every_word(database, agent_id, words, begun=_may_go_on(words))
-    if found is None or not entries:
-        return {}
-    # Summary before compaction before transcript: the last one counts.
-    rows = database.execute(
-        f"""with page(session_token, session_id) as (values {", ".join(["(?, ?)"] * len(entries))})
-        select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
-            on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
-        where a.source_kind <> 'manifest'
-            and +a.id in (select t.artifact from json_each(?) j cross join texts t on t.first = j.value)
-        order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
-        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, json.dumps(found)],
-    )
-    best = {(token, session_id): row_id for token, session_id, row_id in rows}
-    pieces: dict[Cursor, str] = {}
-    searched = 0
-    for entry in entries:
-        row_id = best.get((entry.session_token, entry.session_id))
-        if row_id is None or searched > _READ_IN_ALL:
-            continue
-        for content, sentence, kind in database.execute(
-            f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, ''), source_kind from memory_artifacts"
-            " where id = ?",
-            (_READ, row_id),
-        ):
-            searched += len(content)
-            pieces[entry.cursor] = snippet(content, sentence, query, spoken=kind == "transcript")
-    return pieces
-
-
 # ── beside the list ──
-
-
-def find_with_invalid_files(database: Database, agent_id: str) -> set[str]:
-    """Returns tokens of files that never were valid, if the token belongs to exactly one session."""
-    tokens = {
-        find_carried_token(path.rpartition("/")[2])
-        for (path,) in database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
-    }
-    few = "select count(*) from (select 1 from ledger_rows where agent_id = ? and session_token = ? limit 2)"
-    return {token for token in tokens if token is not None and database.value(few, (agent_id, token)) == 1}
 
 
 def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
@@ -198,16 +125,6 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
         (agent_id,),
     )
     return list(rows)
-
-
-def count_left_out(database: Database, agent_id: str) -> int:
-    """Returns how many sessions of an agent have no line in the session log: noise."""
-    others: int = database.value(
-        "select count(*) from (select session_token, session_id from memory_artifacts where agent_id = ?1"
-        " and source_kind <> 'manifest' except select session_token, session_id from ledger_rows where agent_id = ?1)",
-        (agent_id,),
-    )
-    return others
 
 
 def harnesses(database: Database, agent_id: str) -> list[str]:
@@ -305,5 +222,5 @@ def _list_files(
     )
     for path, kind, token, session_id, at_us, sentence in rows:
         if period is None or period.holds(at_us):
-            words = snippet(text_at(database, path), sentence, text, spoken=kind == "transcript") if text else ""
+            words = snippet(text_at(database, path), sentence, text) if text else ""
             yield FoundFile(path, kind, token, session_id, at_us, words)

@@ -279,14 +279,6 @@ NATIVE: tuple[Table, ...] = (
         handle="memory_id",
     ),
     native(
-        "which promotions a person took back, and when: the memory stays, and no sweep promotes it again",
-        """create table undone_promotions(
-        agent_id text not null, memory_id text not null, at_us integer not null,
-        primary key(agent_id, memory_id)) without rowid""",
-        row=columns(agent_id=Agent, memory_id=MemoryId, at_us=Instant),
-        handle="memory_id",
-    ),
-    native(
         "the end of each event log of entities as last known: a log that lost its end does not say so itself",
         """create table garden_chain(
         agent_id text primary key, last_hash text not null, last_id text not null,
