@@ -90,7 +90,6 @@ def put(database: Database) -> None:
         )
     risen = [Promotion(one, 0.9, 3, 1.0, 1.0, 1.0, 1.0, 1, 3, NOW_US) for one in (lamp, opals)]
     promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 2, len(risen), 0), risen)
-    promotions.undo(database, "default", opals, NOW_US)
     database.execute(f"insert into node_telemetry values('default', '{lamp}', 2, '2026-03-29', 1, '2026-03-28')")
     database.execute(
         "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",

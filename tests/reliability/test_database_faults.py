@@ -371,7 +371,7 @@ def test_a_native_row_that_is_not_as_it_was_written_comes_back_from_the_backup(v
 
 def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault").indexed(1)
-    ids = ["m-" + f"{number:012}".translate(str.maketrans("0189", "abcd")) for number in range(2000)]
+    ids = [f"20260101T{number:09}Z" for number in range(2000)]
     with vault.database(readonly=False) as database:
         with database.transaction():
             database.executemany("insert into dream_sweeps values('default', ?, 1, 0, 0, 0)", [(one,) for one in ids])
