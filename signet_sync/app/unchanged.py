@@ -214,7 +214,6 @@ def _is_at_rest(inputs: dict[str, Any]) -> bool:
         state["journal"]
         or any(sign is not None for sign in state["spool"].values())
         or any(path.startswith((f"{TEMPORARY}/", f"{_DAEMON}/pid")) for path in vault)
-        or any(path.startswith(".signet-") and path.endswith(".tmp") for path in vault)
         or any(".tmp" in name for name in (*state[""], *state["live"], *state["backups"]))
     )
 

@@ -90,7 +90,6 @@ def no_free_name(path: str) -> SignetSyncError:
 # ── displaced by a swap ──
 
 
-BESIDE = ("",)  # where a temporary file may be besides `.signet/tmp`: in the root
 _NAMELESS = "DISPLACED.md"
 
 
@@ -114,9 +113,9 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = writing.R
 
     `rest` is the age in seconds from which a displaced file counts as no longer in use, if nothing else shows that.
     """
-    writing.sweep(workspace.root, beside=BESIDE, rest=rest)
+    writing.sweep(workspace.root, rest=rest)
     waiting = ""
-    for found in writing.list_displaced(workspace.root, beside=BESIDE, rest=rest):
+    for found in writing.list_displaced(workspace.root, rest=rest):
         try:
             if found.raw is None:
                 waiting = f"{found.path or found.place} is being written by some program"

@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     import ctypes
 
 _TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
-_STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 REST = 60.0  # seconds: without a lease, a file that did not change for this long is taken to be final
 _ROUNDS = 3  # attempts when a file appears or disappears between a look and a swap
 
 
 # ── files that a swap displaced: their names, and whether a process still writes to them ──
 
-_DISPLACED_NAME = late(
-    r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-(.*)\.tmp", re.ASCII | re.DOTALL
-)
+_DISPLACED_NAME = late(r"(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-(.*)\.tmp", re.ASCII | re.DOTALL)
 _ANYTHING = "0" * 16
 _LONGEST = 255  # bytes that a name may have
 
@@ -125,24 +122,14 @@ def prepare(root: str) -> None:
 _Result = TypeVar("_Result")
 
 
-def _stage_bytes(
-    temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]
-) -> _Result:
-    """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it.
-
-    The file is in `.signet/tmp`, or beside the target if `.signet/tmp` is on another file system.
-    """
-    fresh = _fresh()
-    for folder_fd, name in ((temporary, fresh), (target, f".signet-{fresh}")):
-        os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
-        try:
-            return publish(folder_fd, name)
-        except OSError as error:
-            if error.errno != errno.EXDEV or folder_fd == target:
-                raise
-        finally:
-            _drop(folder_fd, name)
-    raise AssertionError("the second place is on the target's own file system")
+def _stage_bytes(temporary: int, data: bytes, mode: int, publish: Callable[[str], _Result]) -> _Result:
+    """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it."""
+    staged = _fresh()
+    os.close(create(staged, data, mode & 0o777, exact=True, dir_fd=temporary))
+    try:
+        return publish(staged)
+    finally:
+        _drop(temporary, staged)
 
 
 def _fresh() -> str:
@@ -192,14 +179,14 @@ def create_once(
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
 
-        def publish(source: int, staged: str) -> None:
+        def publish(staged: str) -> None:
             with entitled():
-                if not _link(source, staged, target, name):
-                    _claim(source, staged, target, name)
+                if not _link(temporary, staged, target, name):
+                    _claim(temporary, staged, target, name)
             if sync_folder:
                 sync_descriptor(target)
 
-        _stage_bytes(temporary, target, data, 0o600, publish)
+        _stage_bytes(temporary, data, 0o600, publish)
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
@@ -245,16 +232,16 @@ def replace(
             mode = stat.S_IMODE(status.st_mode)
             present = True
 
-        def publish(source: int, staged: str) -> bytes | None:
+        def publish(staged: str) -> bytes | None:
             displaced = None
             with entitled():
-                if present or not _appears(source, staged, target, name):
-                    displaced = _Swap(source, staged, target, name, path).run(data, expected)
+                if present or not _appears(temporary, staged, target, name):
+                    displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
             if sync_folder:
                 sync_descriptor(target)
             return displaced
 
-        displaced = _stage_bytes(temporary, target, data, mode, publish)
+        displaced = _stage_bytes(temporary, data, mode, publish)
         # Only now: removing the second name of a linked file changes its ctime.
         return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 
@@ -397,31 +384,18 @@ def retract(root: str, path: str, expected: bytes) -> bool:
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
         held = name_displaced(_fresh(), path, ours=expected, expected=expected)
         try:
-            source = _move_away(target, name, temporary, held)
+            os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
         except FileNotFoundError:
             return True
-        held = held if source == temporary else f".signet-{held}"
-        old, final = _read_final(source, held)
+        old, final = _read_final(temporary, held)
         if isinstance(old, Found) and old.raw == expected:
             if final:
-                _drop(source, held)
+                _drop(temporary, held)
             sync_descriptor(target)
             return True
-        if _appears(source, held, target, name):
-            _drop(source, held)
+        if _appears(temporary, held, target, name):
+            _drop(temporary, held)
         return False
-
-
-def _move_away(target: int, name: str, temporary: int, held: str) -> int:
-    """Moves a file out of its folder; returns the folder that holds it now."""
-    try:
-        os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
-        return temporary
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-    os.rename(name, f".signet-{held}", src_dir_fd=target, dst_dir_fd=target)
-    return target
 
 
 def rename_to_free(parent: int, name: str, new: str) -> bool:
@@ -481,19 +455,15 @@ def unwritable(root: str, path: str) -> str:
     return "its folder is gone"
 
 
-def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
+def sweep(root: str, *, rest: float = REST) -> list[str]:
     """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
 
     Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
     """
     swept = []
-    for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
-        try:
-            with folder(root, where) as descriptor:
-                swept += [f"{where}/{name}" for name in durable.sweep(".", pattern, dir_fd=descriptor)]
-        except (OSError, WorkspaceError):
-            continue
-    for place, held, found in _list_held_aside(root, beside, rest):
+    with suppress(OSError, WorkspaceError), folder(root, TEMPORARY) as descriptor:
+        swept += [f"{TEMPORARY}/{name}" for name in durable.sweep(".", _TEMPORARY_NAME, dir_fd=descriptor)]
+    for place, held, found in _list_held_aside(root, rest):
         if isinstance(found, Found) and held.holds_ours(found.raw):
             with suppress(OSError, WorkspaceError):
                 unlink(root, place)
@@ -512,65 +482,42 @@ class Displaced(NamedTuple):
     raw: bytes | None
 
 
-def list_displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
+def list_displaced(root: str, *, rest: float = REST) -> list[Displaced]:
     """Lists the displaced files that exist nowhere else and have to be kept; `rest` 0 includes the newest."""
     return [
         Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
-        for place, held, found in _list_held_aside(root, beside, rest)
+        for place, held, found in _list_held_aside(root, rest)
         if not (isinstance(found, Found) and held.holds_ours(found.raw))
     ]
 
 
-def _list_held_aside(
-    root: str, beside: tuple[str, ...], rest: float
-) -> Iterator[tuple[str, DisplacedName, Found | Trouble]]:
+def _list_held_aside(root: str, rest: float) -> Iterator[tuple[str, DisplacedName, Found | Trouble]]:
     """Yields the displaced files that no process is working on."""
-    for where in (TEMPORARY, *beside):
-        try:
-            with folder(root, where) as descriptor:
-                for name in sorted(os.listdir(descriptor)):
-                    held = parse_displaced(name) if where == TEMPORARY or name.startswith(".signet-") else None
-                    status = status_at(descriptor, name) if held is not None else None
-                    if held is None or status is None:
-                        continue
-                    # Its ctime changes both when it is displaced and when it is written to.
-                    rested = time.time() - status.st_ctime >= rest
-                    if not rested and process_alive(held.pid):
-                        continue
-                    found, final = _read_final(descriptor, name)
-                    if isinstance(found, Found) and not (final or rested):
-                        continue
-                    yield (f"{where}/{name}" if where else name), held, found
-        except (OSError, WorkspaceError):
-            continue
+    with suppress(OSError, WorkspaceError), folder(root, TEMPORARY) as descriptor:
+        for name in sorted(os.listdir(descriptor)):
+            held = parse_displaced(name)
+            status = status_at(descriptor, name) if held is not None else None
+            if held is None or status is None:
+                continue
+            # Its ctime changes both when it is displaced and when it is written to.
+            rested = time.time() - status.st_ctime >= rest
+            if not rested and process_alive(held.pid):
+                continue
+            found, final = _read_final(descriptor, name)
+            if not isinstance(found, Found) or final or rested:
+                yield f"{TEMPORARY}/{name}", held, found
 
 
-class Abilities(NamedTuple):
-    """What the file system of a workspace can do: hard links, swapping two names, case-sensitive names."""
-
-    links: bool
-    swaps: bool
-    cases: bool
-
-
-def abilities(root: str) -> Abilities | None:
-    """Tests with two empty files in `.signet/tmp`, which are removed; None if none can be made."""
+def can_swap(root: str) -> bool | None:
+    """Tests with two empty files in `.signet/tmp`, which are removed, whether names can be swapped; None if unknown."""
     one, two = _fresh(), _fresh()
     try:
         with folder(root, TEMPORARY) as descriptor:
             before = os.fstat(descriptor)
             try:
-                os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
-                cases = status_at(descriptor, one.upper()) is None
-                try:
-                    os.link(one, two, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
-                    links = True
-                except OSError as error:
-                    if error.errno not in _NO_LINKS:
-                        raise
-                    links = False
-                    os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))
-                return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
+                for name in (one, two):
+                    os.close(os.open(name, CREATE, 0o600, dir_fd=descriptor))
+                return _rename(descriptor, one, descriptor, two, _EXCHANGE)
             finally:
                 _drop(descriptor, one)
                 _drop(descriptor, two)

@@ -9,7 +9,7 @@ from signet_sync.formats.body import text_sha256
 from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
-from signet_sync.storage import files, writing
+from signet_sync.storage import files
 from signet_sync.storage.files import require_root
 from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
@@ -25,7 +25,6 @@ from signet_sync.text.sanitizer import sanitizer_stamp
 # Files that a first index reads first, the newest ones: with their page they answer while the others are read. Then
 # those that it makes durable at a time: what is killed loses no more.
 NEWEST, PART = 600, 50_000
-_STRAY = f"{MEMORY}/.signet-"
 
 
 def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, Known], InForce, Plan, JudgeContext]:
@@ -41,10 +40,6 @@ def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, 
     snapshot = (
         reading.scan(workspace.vault) if request.paths is None else reading.glance(workspace.vault, request.paths)
     )
-    strays = not workspace.touch_nothing and any(path.startswith(_STRAY) for path in snapshot.files)
-    if strays and writing.sweep(workspace.root, beside=(MEMORY,)):
-        # Of processes that died; without this second link a published file has another signature.
-        return look(run, from_scratch=from_scratch)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
     known = {} if from_scratch else artifacts.list_known_files(database, asked, seen=snapshot.files)

@@ -171,7 +171,7 @@ class Scene:
     def leftovers(self) -> None:
         """What processes that were killed had half-written."""
         root, state, none = self.vault.root, self.vault.state, "0" * 32
-        for stem in (root / f".signet/tmp/{DEAD}-{none}", root / f".signet-{DEAD}-{none}",
+        for stem in (root / f".signet/tmp/{DEAD}-{none}",
                      state / f"backups/native-20260328.db.{DEAD}", state / f"journal/{none}.json.{DEAD}",
                      state / f"spool/0.json.{'0' * 8}.{DEAD}"):  # fmt: skip
             stem.parent.mkdir(exist_ok=True)

@@ -323,40 +323,6 @@ def test_of_two_processes_exactly_one_publishes(root):
     assert temporaries(root) == []
 
 
-def other_file_system(patch):
-    """`.signet/tmp` on another file system than the rest: links and renames out of it give EXDEV."""
-    for name in ("link", "replace"):
-        real = getattr(os, name)
-
-        def beside_only(source, target, _real=real, **folders):
-            if not source.startswith(".signet-"):
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-            return _real(source, target, **folders)
-
-        patch.setattr(os, name, beside_only)
-    real_rename = writing._rename
-
-    def rename(source_fd, source, target_fd, target, flag):
-        if not source.startswith(".signet-"):
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-        return real_rename(source_fd, source, target_fd, target, flag)
-
-    patch.setattr(writing, "_rename", rename)
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_the_temporary_folder_may_be_on_another_file_system(root, monkeypatch, system):
-    SYSTEMS[system](monkeypatch)
-    other_file_system(monkeypatch)
-    writing.create_once(str(root), NAME, OLD)
-    with pytest.raises(FileExistsError):
-        writing.create_once(str(root), NAME, NEW)
-    assert writing.replace(str(root), NAME, NEW, OLD).displaced is None
-    assert writing.replace(str(root), NAME, OLD, THEIRS).displaced == NEW
-    assert writing.replace(str(root), PAGE, NEW, None).displaced is None
-    assert (root / NAME).read_bytes() == NEW and (root / PAGE).read_bytes() == NEW and temporaries(root) == []
-
-
 # --- replacing ------------------------------------------------------------------------------------------------------
 
 
@@ -636,14 +602,14 @@ def dead_pid():
 
 def test_only_temporaries_of_the_dead_are_swept(root):
     dead, hexes = dead_pid(), "0123456789abcdef" * 2
-    swept = [f".signet/tmp/{dead}-{hexes}.tmp", f"memory/.signet-{dead}-{hexes}.tmp"]
+    swept = [f".signet/tmp/{dead}-{hexes}.tmp"]
     kept = [
         f".signet/tmp/{os.getpid()}-{hexes}.tmp", f".signet/tmp/{dead}-{hexes}.tmp.md", ".signet/tmp/1-short.tmp",
         f"memory/{dead}-{hexes}.tmp", f"memory/.signet-{os.getpid()}-{hexes}.tmp", f".signet/{dead}-{hexes}.tmp",
     ]  # fmt: skip
     for path in swept + kept:
         put(root, path)
-    assert sorted(writing.sweep(str(root), beside=("", "memory"))) == sorted(swept)
+    assert sorted(writing.sweep(str(root))) == sorted(swept)
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == sorted(kept)
 
 
@@ -670,4 +636,4 @@ def test_what_cannot_be_swept_does_not_stop_the_rest(root):
     dead = dead_pid()
     (root / f".signet/tmp/{dead}-{'00' * 16}.tmp").mkdir(parents=True)
     put(root, f".signet/tmp/{dead}-{'ff' * 16}.tmp")
-    assert writing.sweep(str(root), beside=("nowhere",)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]
+    assert writing.sweep(str(root)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]

@@ -111,8 +111,7 @@ def file_system(target: Installation) -> list[Finding]:
     if under in NETWORK:
         words = f"the database is on {under}, where its locks and its log are not safe"
         found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
-    able = writing.abilities(target.root)
-    if able is not None and not able.swaps:
+    if writing.can_swap(target.root) is False:
         words = f"{kind or 'its disk'} cannot swap two names: what you save while signet-sync does may be lost"
         found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
     if found:
