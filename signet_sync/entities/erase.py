@@ -145,11 +145,11 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
 def _clean_name(repo: EntityRepository, place: EntityPlace) -> None:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, 10))):
-        with suppress(WorkspaceError):
-            writing.rename_folder(
-                repo.workspace.root, place.folder, place._replace(slug=slug).folder.rpartition("/")[2]
-            )
-            return
+        name = place._replace(slug=slug).folder.rpartition("/")[2]
+        with suppress(FileNotFoundError):  # it is gone, which is as good
+            if not writing.move_away(repo.workspace.root, place.folder, name):
+                continue
+        return
     raise WorkspaceError("its folder cannot be called otherwise", path=place.folder, hint="move its copies away")
 
 

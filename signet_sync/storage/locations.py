@@ -226,16 +226,6 @@ def _is_unburied(pid: int) -> bool:
         return False
 
 
-def process_birth(pid: int) -> str:
-    """Returns what distinguishes a process from later ones with its id: boot and start; "" if unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as handle:
-            # The name in brackets may contain anything, also brackets; the start is the 20th field after it.
-            return f"{boot_id()[:8]}-{int(handle.read().rpartition(b')')[2].split()[19])}"
-    except (OSError, ValueError, IndexError):
-        return ""
-
-
 def read_json(path: str) -> dict[str, Any] | None:
     """Reads a small JSON object of the state folder; None if there is none, or it is damaged."""
     try:

@@ -20,7 +20,6 @@ from signet_sync.storage.locations import base as base
 from signet_sync.storage.locations import boot_id as boot_id
 from signet_sync.storage.locations import locate as locate
 from signet_sync.storage.locations import process_alive as process_alive
-from signet_sync.storage.locations import process_birth as process_birth
 from signet_sync.storage.locations import read_heartbeat as read_heartbeat
 from signet_sync.storage.locations import read_json as read_json
 from signet_sync.storage.locations import silence as silence
@@ -188,15 +187,12 @@ def is_inaccessible(folder: StateFolder) -> bool:
 
 def run_lock_holder(folder: StateFolder) -> bool:
     """Returns whether a `run` holds the workspace: the kernel knows, whatever any file says."""
-    with ExitStack() as stack:
-        try:
-            if os.path.exists(os.path.join(folder.locks, _RUN)):
-                stack.enter_context(_held(folder.locks, _RUN, 0.0, "held"))
-            stack.enter_context(_folder_held(folder.path, 0.0))
-        except FileNotFoundError:
-            return False
-        except (WorkspaceError, OSError):
-            return True
+    try:
+        if os.path.exists(os.path.join(folder.locks, _RUN)):
+            with _held(folder.locks, _RUN, 0.0, "held"):
+                pass
+    except (WorkspaceError, OSError):
+        return True
     return False
 
 
@@ -206,40 +202,13 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(_held(folder.locks, _RUN, _MOMENT, "held"))
-            # The lock file can be deleted while it is locked; the folder of the database cannot.
-            stack.enter_context(_folder_held(folder.path, _MOMENT))
-        except (WorkspaceError, BlockingIOError):
+        except WorkspaceError:
             pid = (read_heartbeat(folder) or {}).get("pid")
             raise AnotherAgent(
                 "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
                 hint="signet-sync status shows it; stop it first, or let it run",
             ) from None
         yield
-
-
-@contextmanager
-def _folder_held(path: str, timeout: float) -> Iterator[None]:
-    """Locks a folder. Raises `BlockingIOError`; a file system that cannot lock folders is accepted without a lock."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        deadline = time.monotonic() + timeout
-        while not _try_flock(handle):
-            if time.monotonic() >= deadline:
-                raise BlockingIOError
-            time.sleep(0.01)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _try_flock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 @contextmanager
@@ -262,14 +231,9 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
     if _HELD_HERE.get() == folder.locks:
         yield
         return
-    message = "another signet-sync command is working on this workspace"
-    with _held(folder.locks, "workspace.lock", timeout, message), ExitStack() as stack:
-        try:
-            # A second lock: the folder of journalled inputs is not deleted to get rid of a lock.
-            private_folder(folder.journal)
-            stack.enter_context(_folder_held(folder.journal, timeout))
-        except BlockingIOError:
-            raise WorkspaceError(message, hint="wait for it to end and try again", code="busy") from None
+    with _held(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+        # Whatever is journalled meanwhile has a place.
+        private_folder(folder.journal)
         yield
 
 

@@ -192,7 +192,8 @@ def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
 def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]) -> None:
     """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved.
 
-    Each step needs those before it; `tests/sync/test_indexing.py` says why.
+    Each step needs those before it: what is removed leaves no seal to be judged by, judging tells what moved, and links
+    and violations follow the verdicts.
     """
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed, change = workspace.pipeline, judging.tombstones.tombstones, outcome.change

@@ -17,7 +17,6 @@ from native_rows import BACKED_UP
 from workbench import NOW, Answer, Vault
 
 from signet_sync.app import workspace
-from signet_sync.sync.store import texts
 
 LATER = "2026-03-29T13:00:00.000Z"
 
@@ -101,33 +100,6 @@ def test_a_copied_workspace_without_the_file_says_what_is_not_here(
     assert vault.call("status", "--json").json["trouble"] is None
 
 
-def test_a_copied_workspace_without_sessions_keeps_the_memories_that_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vault = Vault(tmp_path / "vault")
-    native_rows.done(vault.call("remember", "Ada wants short answers", "--now", NOW))
-    monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
-    (said,) = vault.reindex()["trouble"]
-    assert said.startswith("MEMORY.md shows memories of another machine")
-    assert "Ada wants short answers" in vault.page(), "without a session no page is written"
-    vault.session(1)
-    vault.reindex()
-    assert "Ada wants short answers" not in vault.page()
-    (kept,) = vault.root.glob("MEMORY.user-*.md")
-    assert "Ada wants short answers" in kept.read_text()
-
-
-def test_a_lost_database_is_no_other_machine(vault: Vault) -> None:
-    page = vault.page()
-    native_rows.done(vault.call("backup", "create", "--now", LATER))
-    for path in vault.state.glob("signet-sync.db*"):
-        path.unlink()
-    assert vault.call("status", "--json").json["trouble"] == "there is no index yet: signet-sync reindex"
-    (said,) = vault.reindex()["trouble"]
-    assert "came back from the backup" in said and vault.page() == page
-    assert not [*vault.root.glob("MEMORY.user-*.md")]
-
-
 def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: Vault, file: Path) -> None:
     wipe(vault)
     changed, gone = vault / native_rows.vault_path("summary", 1), vault / native_rows.vault_path("summary", 2)
@@ -137,17 +109,6 @@ def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: 
     restore(vault, file)
     native_rows.done(vault.call("violations", "restore", "--all", "--yes"))
     assert (changed.read_bytes(), gone.read_bytes()) == raw
-
-
-def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
-    before = native_rows.native(vault)
-    with vault.database(readonly=False) as database, database.transaction():
-        texts.keep(database, [path for (path,) in database.execute("select path from seals")])
-        database.execute("update seals set packed = null where packed <> x''")
-    # The next pass could not take them from a file that changed.
-    (vault / native_rows.vault_path("summary", 1)).write_bytes(b"forged")
-    assert restore(vault, file).json["rows"]["sealed_bytes"] == 3
-    assert native_rows.native(vault)["seals"] == before["seals"]
 
 
 # ── what is there ──
@@ -354,13 +315,6 @@ def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vaul
     assert "no backups yet" in native_rows.done(vault.call("backup", "list")).out
 
 
-def test_backups_by_hand_are_rotated_like_the_others(vault: Vault) -> None:
-    for minute in range(5):
-        native_rows.done(vault.call("backup", "create", "--now", f"2026-03-29T13:{minute:02d}:00.000Z"))
-    assert len(list(vault.state.glob("backups/native-*.db"))) == 3
-    assert (vault.state / "backups/native-20260329-130400.db").exists()
-
-
 @pytest.mark.slow
 def test_the_backup_that_is_restored_goes_only_once_its_rows_are_in(
     vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -391,19 +345,6 @@ def _restore_to(vault: Vault, source: Path, step: int) -> int:
     os.chdir(vault.root.parent)
     crash_runner.arm(step)
     return crash_runner.command(str(vault.root), "backup", "restore", str(source), "--now", LATER)
-
-
-@pytest.mark.slow
-def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault, file: Path, tmp_path: Path) -> None:
-    before, names = file.read_bytes(), sorted(tmp_path.iterdir())
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute(
-            "update seals set packed = randomblob(2000000) where path = ?", (native_rows.vault_path("summary", 1),)
-        )
-    small = ("sh", "-c", 'ulimit -f 1500; exec "$@"', "sh")
-    answer = vault.spawn("backup", "create", str(file), "--json", prefix=small)
-    assert answer.code == 3 and answer.json["error"]["path"] == str(file), answer
-    assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize("every", [131, pytest.param(1, marks=pytest.mark.slow)])

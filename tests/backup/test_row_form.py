@@ -14,10 +14,8 @@ from invented_secrets import some
 from native_rows import BACKED_UP
 from workbench import NOW, Vault
 
-from signet_sync.backup import row_form
 from signet_sync.backup.row_form import validated
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.text.memory import TYPES
 
 SECRET = "ghp_" + some(Random(8), 36)
 Rows = dict[str, dict[str, Any]]
@@ -98,7 +96,3 @@ def test_a_tombstone_names_artifacts_alone(tmp_path: Path) -> None:
     vault.reindex()
     told = "select removed_paths from memory_artifact_tombstones"
     assert vault.rows(told) == [(json.dumps([artifact]),)]
-
-
-def test_the_types_of_a_memory_are_those_of_its_column() -> None:
-    assert row_form.model(TABLES["memories"]).model_fields["type"].annotation.__args__ == TYPES  # type: ignore[union-attr]

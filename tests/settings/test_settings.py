@@ -5,8 +5,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
@@ -282,13 +280,6 @@ def test_no_file_can_crash_us(load, root, raw, message):
     assert found == Settings() and message in remark and len(remark) < 400
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(st.sampled_from("ab.=[]{}\"'\n#1 \u00e9\x00\ud800"), max_size=30))
-def test_any_text_loads_or_is_refused(load, root, text):
-    (root / WORKSPACE).write_bytes(text.encode("utf-8", "surrogatepass"))
-    assert load()[0] == Settings()
-
-
 # --- values ---------------------------------------------------------------------------------------------------------
 
 WRONG = {
@@ -347,15 +338,6 @@ def test_the_environment_speaks_text(load, name, raw, value):
     assert found == value and type(found) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "raw"), [("interval", "soon"), ("interval", ""), ("takeover", "maybe"), ("backup_keep", "1.5")]
-)
-def test_a_wrong_variable_is_named(load, name, raw):
-    variable = model.environment_name(BY_NAME[name])
-    error = refused(load, **{variable: raw})
-    assert error.path == variable and BY_NAME[name].key in error.message
-
-
 def test_names_are_unique_and_follow_one_rule():
     keys = [f.key for f in ALL_SETTINGS]
     variables = [model.environment_name(f) for f in ALL_SETTINGS]
@@ -387,11 +369,3 @@ def test_the_workspace_is_flag_then_variable_then_home(monkeypatch, tmp_path):
     assert model.locate_workspace(None, {"SIGNET_WORKSPACE": "/env"}) == "/env"
     assert model.locate_workspace(None, {"SIGNET_WORKSPACE": ""}) == str(tmp_path / ".agents")
     assert model.locate_workspace("~/vault", {}) == str(tmp_path / "vault")
-
-
-def test_the_user_file_can_be_moved(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    assert model.user_file({"SIGNET_CONFIG": "~/mine.toml"}) == str(tmp_path / "mine.toml")
-    found = model.user_file({})
-    assert found.startswith(str(tmp_path)) and found.endswith("signet-sync/config.toml")

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from workbench import Vault
 
-from signet_sync.settings import model
-from signet_sync.settings.model import ALL_SETTINGS, Setting
-
 
 @pytest.fixture
 def mine() -> Path:
@@ -57,15 +54,6 @@ def test_broken_settings_are_listed_all_the_same(vault: Vault, mine: Path) -> No
     mine.write_text("[llm]\nprovider = 'ollama'\nmodle = 'm'\n")
     answer = vault.call("settings")
     assert answer.code == 0 and "did you mean llm.model?" in answer.err
-
-
-@pytest.mark.parametrize("field", ALL_SETTINGS, ids=lambda f: f.name)
-def test_every_setting_is_explained(vault: Vault, field: Setting) -> None:
-    key, doc, workspace = field.key, field.doc, field.workspace
-    document = vault.call("settings", key, "--json").json
-    assert (document["name"], document["meaning"], document["in_workspace"]) == (key, doc, workspace)
-    assert document["variable"] == model.environment_name(field)
-    assert vault.call("settings", key).out.startswith(doc)
 
 
 def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault, mine: Path) -> None:

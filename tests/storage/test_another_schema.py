@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
-from workbench import NOW, Vault, to_another_version
+from workbench import NOW, Vault
 
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
@@ -136,20 +136,6 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
     assert fresh.value("select concept_tags is null from memories")
     with native_backup.opened(str(place)) as kept:
         assert kept.counts() == counts
-
-
-def test_a_vault_looks_as_before(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    paths = vault.session(1)
-    vault.reindex()
-    page, dump, seals = vault.page(), vault.dump(), vault.rows("select * from seals")
-    to_another_version(vault)
-    answer = vault.call("status", "--json")
-    assert answer.code == 0 and "another version" in answer.json["trouble"], "whoever only reads changes nothing"
-    vault.reindex()
-    assert (vault.page(), vault.dump(), vault.rows("select * from seals")) == (page, dump, seals)
-    assert len(vault.hits("number1x")) == 2 and paths["summary"] in vault.hits("number1x")
-    assert vault.reindex()["counts"]["read"] == 0
 
 
 def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_to_a_new_one(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.storage.database import tables
-from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
+from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
 from signet_sync.sync.store.passes import set_version, version_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,31 +157,6 @@ def test_a_place_that_cannot_be_is_a_clear_error(tmp_path):
     assert caught.value.hint
     with pytest.raises(DatabaseError, match="is not a file"):
         Database(str(tmp_path))
-
-
-def test_a_read_only_folder_is_a_clear_error(filled, tmp_path):
-    """Run as nobody, because root may write everywhere."""
-    folder = Path(filled).parent
-    for path in (filled, *(str(parent) for parent in folder.parents if parent.is_relative_to(tmp_path.parents[1]))):
-        os.chmod(path, 0o755 if os.path.isdir(path) else 0o444)
-    os.chmod(folder, 0o555)
-    code = """
-        import os, sys
-        from signet_sync.errors import DatabaseError
-        from signet_sync.storage.database.connection import Database
-        if os.getuid() == 0:
-            os.setgid(65534); os.setuid(65534)
-        for place in sys.argv[1:]:
-            try:
-                Database(place)
-            except DatabaseError as error:
-                print(type(error).__name__, bool(error.hint))
-    """
-    before = files_of(filled)
-    lines = answer(in_child(code, filled, folder / "other.db")).split("\n")
-    os.chmod(folder, 0o755)
-    assert lines == ["DatabaseError True", "DatabaseError True"]
-    assert files_of(filled) == before
 
 
 # ── damage ──
@@ -348,16 +323,6 @@ def test_a_place_with_odd_letters_is_no_uri(tmp_path):
         assert reader.value("select count(*) from files") == 0
         reader.close()
     assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())
-
-
-def test_a_full_disk_is_named_whatever_sqlite_says(tmp_path, monkeypatch):
-    """The first write that fails is of a full disk; later ones cannot even make the log's index."""
-    path = str(tmp_path / "vault.db")
-    failed = [apsw.FullError("full"), apsw.IOError("disk I/O error"), apsw.CantOpenError("unable to open")]
-    assert [translate(error, path).message for error in failed].count("the disk is full") == 1
-    room = os.statvfs(tmp_path)
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*room[:4], 0, *room[5:])))
-    assert {translate(error, path).message for error in failed} == {"the disk is full"}
 
 
 def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):

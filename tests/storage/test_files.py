@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from signet_sync.errors import PathEscape, WorkspaceError
-from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files, writing
-from signet_sync.storage.durable import sync_descriptor
 
 LINUX = sys.platform == "linux"
 LIMIT = 1 << 20
@@ -133,12 +132,6 @@ def test_our_own_folder_may_not_be_a_link(root):
     assert os.listdir(root.parent / "outside") == []
 
 
-def test_a_linked_root_is_the_persons_own_choice(root):
-    put(root, "memory/a.md")
-    (root.parent / "link").symlink_to(root)
-    assert files.read(str(root.parent / "link"), "memory/a.md", LIMIT).raw == OLD
-
-
 @pytest.mark.parametrize("target", ["/etc/passwd", "memory/b.md", "nowhere"])
 def test_a_link_at_the_end_is_not_followed(root, target):
     put(root, "memory/b.md")
@@ -168,12 +161,6 @@ def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
         writing.create_once(str(root), "memory/pipe.md/a.md", NEW)
 
 
-def test_the_cap_is_inclusive(root):
-    put(root, "memory/a.md", b"x" * 100)
-    assert isinstance(files.read(str(root), "memory/a.md", 100), Found)
-    assert files.read(str(root), "memory/a.md", 99).code == "too-large"
-
-
 def growing(patch, path, times):
     """Somebody appends to the file after each of the first reads."""
     real, left = os.read, count(1)
@@ -193,12 +180,6 @@ def test_a_file_that_keeps_growing_is_unsettled(root, monkeypatch):
     growing(monkeypatch, path, 99)
     found = files.read(str(root), "memory/a.md", LIMIT)
     assert found.code == "unsettled" and found.signature == files.signature_of(os.stat(path))
-
-
-def test_a_file_that_settles_is_read(root, monkeypatch):
-    path = put(root, "memory/a.md")
-    growing(monkeypatch, path, 2)
-    assert files.read(str(root), "memory/a.md", LIMIT).raw == OLD + b"moremore"
 
 
 def test_what_is_not_there_is_gone(root):
@@ -235,44 +216,6 @@ def test_reading_leaves_no_descriptor_open(root, monkeypatch):
     assert len(os.listdir("/dev/fd")) == before
 
 
-def strange(root, raw):
-    """A file under a name of these bytes, or a skip where the file system does not take it."""
-    try:
-        with open(os.fsencode(root / "memory") + b"/" + raw, "wb") as handle:
-            handle.write(raw)
-    except OSError:
-        pytest.skip("this file system takes only some names")
-    return os.fsdecode(b"memory/" + raw)
-
-
-@pytest.mark.parametrize("raw", [b"\xff\xfe.md", b"two\nlines.md", b"]] | #`.md", b"trailing. ", b"x" * 252 + b".md"])
-def test_odd_names_are_names(root, raw):
-    path = strange(root, raw)
-    assert files.read(str(root), path, LIMIT).raw == raw
-    assert writing.replace(str(root), path, NEW, raw).displaced is None
-    assert files.read(str(root), path, LIMIT).raw == NEW
-    assert writing.unlink(str(root), path) is True
-    assert writing.create_once(str(root), path, OLD).size == len(OLD)
-    assert os.listdir(os.fsencode(root / "memory")) == [raw]
-
-
-def test_a_name_too_long_is_trouble_not_a_crash(root):
-    path = "memory/" + "x" * 256
-    assert files.read(str(root), path, LIMIT).code == "unreadable"
-    with pytest.raises(OSError, match="too long"):
-        writing.create_once(str(root), path, NEW)
-    assert temporaries(root) == []
-
-
-def test_listing_gives_plain_names_by_prefix(root):
-    for name in ("b.md", "a.md", "other"):
-        put(root, f"pages/{name}")
-    put(root, "pages/a\n.md")
-    assert files.listing(str(root), "pages", "") == ["a.md", "b.md", "other"]
-    assert files.listing(str(root), "pages", "a") == ["a.md"]
-    assert files.listing(str(root), "nowhere", "") == []
-
-
 # --- publishing once ------------------------------------------------------------------------------------------------
 
 
@@ -294,33 +237,6 @@ def test_a_taken_name_keeps_its_file(root, monkeypatch, system):
     assert (root / NAME).read_bytes() == OLD
     assert files.signature_of(os.stat(root / NAME)) == files.signature_of(before)
     assert stat.S_IMODE(before.st_mode) == 0o600 and temporaries(root) == []
-
-
-def test_of_two_processes_exactly_one_publishes(root):
-    script = """if True:
-        import sys
-        from signet_sync.storage import writing
-        root, who = sys.argv[1:]
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for n in range(60):
-            try:
-                writing.create_once(root, f"memory/{n}.md", who.encode() * 1000)
-                print(n)
-            except FileExistsError:
-                pass
-    """
-    racers = {who: child(script, root, who) for who in "ab"}
-    for process in racers.values():
-        assert process.stdout.readline() == "ready\n"
-    for process in racers.values():
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    won = {who: set(map(int, process.communicate(timeout=300)[0].split())) for who, process in racers.items()}
-    assert won["a"] | won["b"] == set(range(60)) and not won["a"] & won["b"]
-    for who, numbers in won.items():
-        assert all((root / f"memory/{n}.md").read_bytes() == who.encode() * 1000 for n in numbers)
-    assert temporaries(root) == []
 
 
 # --- replacing ------------------------------------------------------------------------------------------------------
@@ -442,23 +358,6 @@ def test_a_file_that_is_being_written_is_put_back(root, monkeypatch, system):
     assert temporaries(root) == []
 
 
-def test_unlink_and_empty_folders(root):
-    put(root, "ledger/2026/03/28.md")
-    put(root, "ledger/2026/other.md")
-    assert writing.unlink(str(root), "ledger/2026/03/28.md") is True
-    writing.remove_empty_folders(str(root), "ledger/2026/03", "")
-    assert not (root / "ledger/2026/03").exists() and (root / "ledger/2026/other.md").exists()
-    writing.sync_folders(str(root), {"", "ledger/2026", "ledger/gone"})
-
-
-def test_prepare_hides_our_folder_from_git_and_keeps_what_is_there(root):
-    writing.prepare(str(root))
-    assert (root / ".signet/.gitignore").read_bytes() == b"*\n"
-    (root / ".signet/.gitignore").write_bytes(THEIRS)
-    writing.prepare(str(root))
-    assert (root / ".signet/.gitignore").read_bytes() == THEIRS
-
-
 # --- what fails -----------------------------------------------------------------------------------------------------
 
 
@@ -517,80 +416,6 @@ def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, cal
     assert nth < 40
 
 
-def test_a_full_disk_keeps_the_persons_save(root, monkeypatch):
-    """What is put back needs no space: after the swap nothing is written any more."""
-    put(root, PAGE, THEIRS)
-    writing.prepare(str(root))
-    on_fsync(monkeypatch, 1, lambda: failing_always(monkeypatch, "write", errno.ENOSPC))
-    assert writing.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
-    assert (root / PAGE).read_bytes() == THEIRS
-
-
-def test_short_writes_go_on(root, monkeypatch):
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:5])))
-    writing.create_once(str(root), NAME, NEW)
-    writing.replace(str(root), PAGE, NEW, None)
-    assert (root / NAME).read_bytes() == (root / PAGE).read_bytes() == NEW
-
-
-@pytest.mark.parametrize("what", ["create_once", "replace", "replace, new"])
-def test_a_failed_fsync_is_not_tried_again_on_its_descriptor(root, monkeypatch, what):
-    act, path, allowed = WRITES[what]
-    real_fsync, real_close = os.fsync, os.close
-    for nth in count(1):
-        vault = root / str(nth)
-        put(vault, PAGE)
-        poisoned, left = set(), [nth]
-
-        def fsync(descriptor, left=left, poisoned=poisoned):
-            assert descriptor not in poisoned
-            left[0] -= 1
-            if not left[0]:
-                poisoned.add(descriptor)
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            real_fsync(descriptor)
-
-        def close(descriptor, poisoned=poisoned):
-            real_close(descriptor)
-            poisoned.discard(descriptor)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fsync)
-            patch.setattr(os, "close", close)
-            try:
-                act(vault)
-                raised = False
-            except OSError:
-                raised = True
-        assert not poisoned and content(vault / path) in allowed
-        if not raised:
-            break
-    assert nth > 2
-
-
-@pytest.mark.parametrize(("code", "falls_back"), [(errno.ENOTSUP, True), (errno.EIO, False)])
-def test_macos_syncs_down_to_the_platter(tmp_path, monkeypatch, code, falls_back):
-    import fcntl
-
-    asked, synced = [], []
-
-    def full(_, command):
-        asked.append(command)
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
-    monkeypatch.setattr(fcntl, "fcntl", full)
-    monkeypatch.setattr(os, "fsync", synced.append)
-    if falls_back:
-        sync_descriptor(7)
-    else:
-        with pytest.raises(OSError, match=os.strerror(code)):
-            sync_descriptor(7)
-    assert asked == [51] and synced == ([7] if falls_back else [])
-
-
 # --- what a crash leaves --------------------------------------------------------------------------------------------
 
 
@@ -620,20 +445,3 @@ def test_a_day_old_temporary_is_swept_whoever_owns_it(root):
     assert writing.sweep(str(root)) == [nobodys]  # no process has such an id
     os.utime(root / own, (time.time() - 86_500,) * 2)
     assert writing.sweep(str(root)) == [own]
-
-
-@pytest.mark.skipif(not LINUX, reason="reads /proc")
-def test_a_temporary_of_a_process_that_nobody_buried_is_swept(root):
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    left = f".signet/tmp/{process.pid}-{'ab' * 16}.tmp"
-    put(root, left)
-    assert writing.sweep(str(root)) == [left]
-    process.wait()
-
-
-def test_what_cannot_be_swept_does_not_stop_the_rest(root):
-    dead = dead_pid()
-    (root / f".signet/tmp/{dead}-{'00' * 16}.tmp").mkdir(parents=True)
-    put(root, f".signet/tmp/{dead}-{'ff' * 16}.tmp")
-    assert writing.sweep(str(root)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]

@@ -68,14 +68,6 @@ def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database)
     assert [database.value(found, (word,)) for word in ("tower", "word0x7", "word39x299", "word40x0")] == [1, 1, 1, 0]
 
 
-def test_after_many_files_all_is_merged(database: Database) -> None:
-    for number in range(40):
-        change(database, number)
-    batches.merge_all(database)
-    assert all(count < 8 for count in pieces(database).values())
-    assert not batches.merge_step(database)
-
-
 def test_another_writer_is_not_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10):
         change(database, number)

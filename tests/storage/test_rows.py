@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
-from artifacts_fixture import compaction, fill, judged, manifest, path_for, session, stone, summary, token_for
+from artifacts_fixture import fill, judged, manifest, path_for, session, stone, summary, token_for
 
-from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.errors import LeaseBusy, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import tombstones as removals
 from signet_sync.sync.index_records import Known
@@ -43,16 +39,6 @@ def made_of(number, body, sentence="A sentence about the tower.", agent_id="defa
 # ── full text in step ──
 
 
-def test_ids_are_never_used_twice_while_the_last_row_stands(database):
-    assert artifacts.next_row_id(database) == 1
-    fill(database, [made_of(n, "text") for n in range(3)])
-    with database.transaction():
-        artifacts.delete_rows(database, ["memory/000001.md"])
-    assert artifacts.next_row_id(database) == 4
-    fill(database, [made_of(1, "text again")])
-    assert database.value("select max(id) from memory_artifacts") == 4
-
-
 # ── what is written is what is read ──
 
 
@@ -69,32 +55,6 @@ def test_the_desks_rows_come_back_as_they_were(database):
         seal = artifacts.seal_of(database, judgement.path)
         assert seal == (judgement.seal._replace(packed=pack_seal(judgement.raw)) if judgement.seal else None)
     assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
-    files = {}
-    for number in range(8):
-        who = {
-            "session_id": f"session-{number}",
-            "captured_at": f"2026-03-{number % 3 + 1:02d}T08:00:00.000Z",
-            "agent_id": ("default", "scout")[number % 2],
-        }
-        files.update(session(body=f"# Next\n\n- Step number {number} of many\n", **who))
-        files.update([compaction(**who)])
-    made = judged(files)
-    dumps = []
-    for order in (made, random.Random(seed).sample(made, len(made))):
-        database = Database(":memory:")
-        size = random.Random(seed).choice([1, 5, 100])
-        for start in range(0, len(order), size):
-            fill(database, order[start : start + size])
-        fill(database, order[: seed * 9])
-        dumps.append(index_rows.canonical_dump(database))
-        database.close()
-    assert dumps[0] == dumps[1]
-    assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "links", "ledger_rows", "files"}
-    assert len(dumps[0]) > 100
 
 
 def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
@@ -243,16 +203,3 @@ def seal(database, path, *, agent="default", packed=None):
 
 
 # ── the lease ──
-
-
-def test_who_takes_a_lease_fences_off_whoever_held_it(database):
-    slept, heir, other = (pages.take_lease(database, agent) for agent in ("default", "default", "scout"))
-    assert (slept.fence, heir.fence, other.fence) == (1, 2, 1)
-    with pytest.raises(LeaseBusy):
-        slept.require()
-    slept.release("stale")
-    heir.require()
-    assert not pages.head_written(database, "default")
-    heir.release("fresh")
-    assert database.value("select content_hash from memory_md_heads") == "fresh"
-    assert pages.head_written(database, "default") and not pages.head_written(database, "scout")

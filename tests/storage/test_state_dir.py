@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -98,15 +97,6 @@ def test_a_moved_workspace_keeps_its_state(root, environ, tmp_path):
     assert state_dir.establish(str(again), refuse, environ) == folder
 
 
-def test_a_workspace_that_left_a_link_behind_has_moved(tmp_path, environ):
-    """The old path still leads to the id, but to the very same folder: that is no copy."""
-    (tmp_path / "old/vault/memory").mkdir(parents=True)
-    folder = establish(tmp_path / "old/vault", environ)
-    (tmp_path / "old").rename(tmp_path / "new")
-    (tmp_path / "old").symlink_to("new")
-    assert state_dir.establish(str(tmp_path / "new/vault"), refuse, environ) == folder
-
-
 def test_a_copy_gets_an_id_of_its_own(root, environ, tmp_path):
     folder = establish(root, environ)
     copy = tmp_path / "copy"
@@ -185,25 +175,6 @@ def test_an_id_is_a_plain_file(root, environ, tmp_path, kind):
     assert state_dir.establish(str(root), writer(root), environ).key.startswith("path-")
 
 
-@pytest.mark.parametrize("record", [b"[]", b'{"path": 7}', b'{"path": "/nowhere"}', b"\xff"])
-def test_a_damaged_record_is_written_again(root, environ, record):
-    folder = establish(root, environ)
-    (Path(folder.path) / "workspace.json").write_bytes(record)
-    assert state_dir.establish(str(root), refuse, environ) == folder
-    assert json.loads((Path(folder.path) / "workspace.json").read_text()) == {"path": str(root)}
-
-
-def test_a_path_that_is_no_utf8_is_recorded(tmp_path, environ):
-    try:
-        os.makedirs(os.fsencode(tmp_path) + b"/\xff/memory")
-    except OSError:
-        pytest.skip("this file system takes only some names")
-    root = f"{tmp_path}/\udcff"
-    folder = establish(root, environ)
-    shutil.rmtree(f"{root}/.signet")
-    assert establish(root, environ) == folder
-
-
 # --- processes ------------------------------------------------------------------------------------------------------
 
 
@@ -262,26 +233,6 @@ def test_a_second_agent_fails_at_once_and_names_the_first(root, environ, child):
     first.wait(timeout=120)
     assert state_dir.run_lock_holder(folder) is False
     assert child(folder, TRY).communicate(timeout=120)[0] == "held\n"
-
-
-@pytest.mark.parametrize("first_start", [True, False])
-def test_looking_does_not_keep_an_agent_from_starting(root, environ, monkeypatch, first_start):
-    """`status` takes the lock for a moment; an agent that starts in it must not take it for another agent."""
-    monkeypatch.setattr(state_dir, "_MOMENT", 60.0)
-    folder = establish(root, environ)
-    looks = threading.Event()
-
-    def look():
-        """As long as a look may take on a slow machine; on a first start there is no lock file yet to look at."""
-        with state_dir._folder_held(folder.path, 0.0) if first_start else state_dir.run_lock(folder):
-            looks.set()
-            time.sleep(0.03)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    assert looks.wait(timeout=120)
-    with state_dir.run_lock(folder):
-        thread.join()
 
 
 def test_the_children_of_an_agent_do_not_keep_its_lock(root, environ, child):
@@ -386,20 +337,3 @@ def test_json_is_written_whole_and_only_if_it_differs(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="space"):
         state_dir.write_json(str(path), {"a": 2})
     assert path.read_bytes() == b'{"a": 1}\n' and os.listdir(tmp_path) == ["value.json"]
-
-
-def test_only_temporaries_of_the_dead_or_a_day_old_are_swept(root, environ):
-    folder = establish(root, environ)
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    os.makedirs(folder.backups)
-    place = Path(folder.path)
-    swept = [place / f"heartbeat.json.{process.pid}.tmp", Path(folder.backups) / f"native.db.{process.pid}.tmp"]
-    old = place / f"workspace.json.{os.getpid()}.tmp"
-    kept = [place / f"heartbeat.json.{os.getpid()}.tmp", place / "notes.tmp", place / "signet-sync.db"]
-    for path in [*swept, old, *kept]:
-        path.touch()
-    os.utime(old, (0, 0))
-    state_dir.sweep(folder)
-    assert not any(path.exists() for path in [*swept, old]) and all(path.exists() for path in kept)
-    state_dir.sweep(state_dir.StateFolder(str(place / "nowhere"), "key"))

@@ -13,10 +13,7 @@ from workbench import NOW, SIGNS, Vault, cast, contents, numbered, tree
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
-from signet_sync.privacy.erasers import RemovedSessions
-from signet_sync.sync import deriving, indexing, reading
-from signet_sync.sync.store import artifacts, passes, violations
-from signet_sync.sync.store import tombstones as tombstones_store
+from signet_sync.sync import indexing, reading
 
 
 @pytest.fixture
@@ -56,27 +53,6 @@ def test_a_second_pass_writes_nothing_at_all(vault):
     assert [tree(place, but=SIGNS) for place in places] == before
     assert document["counts"]["removed_rows"] == 0 and not document["trouble"]
     assert not any(page["changed"] for page in document["agents"].values())
-
-
-def test_a_pass_touches_nothing_but_manifests_and_its_own_pages(vault, tmp_path):
-    other = Vault(tmp_path / "other")
-    for number in (1, 2):
-        other.session(number)
-    os.utime(other / path_of("transcript"), ns=(1, 1))
-    before = tree(other.root)
-    other.reindex()
-    after = tree(other.root)
-    assert {p: after[p] for p in before if "manifest" not in p and p != "memory"} == {
-        p: found for p, found in before.items() if "manifest" not in p and p != "memory"
-    }
-    new = {p for p in after if p not in before and after[p][0].startswith("0o10")}
-    assert new == {
-        ".signet/.gitignore", ".signet/workspace-id", "MEMORY.md", "ledger/2026-03.md", "ledger/2026/03/27.md",
-        "ledger/2026/03/28.md",
-    }  # fmt: skip
-    assert all(after[p][0] == "0o100600" for p in new)
-    assert all(after[p][0] == "0o40700" for p in after if p not in before and p not in new)
-    assert (other / ".signet/.gitignore").read_text() == "*\n"
 
 
 def test_full_gives_the_same_rows_and_keeps_what_is_native(vault):
@@ -288,28 +264,6 @@ def test_references_follow_the_page_and_leave_updated_at(vault):
 # ── segments, equal keys ──
 
 
-def test_segments_are_one_session_with_one_row(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    first = vault.session(1)
-    key = numbered(1)["session_id"]
-    again = {"session_id": key, "captured_at": "2026-03-28T15:00:00.000Z"}
-    sentence = "In lantern the second segment of src/queue.py gave the retry loop an upper bound of five tries."
-    vault.put(dict([
-        made.summary(**again, manifest_path=first["manifest"], memory_sentence=sentence),
-        made.transcript(**again, manifest_path=first["manifest"], memory_sentence=sentence),
-    ]))  # fmt: skip
-    document = vault.reindex()
-    assert document["agents"]["default"]["sessions_in_window"] == 1 and not document["problems"]
-    assert not [n for n in document["notes"] if n["code"] == "manifest-rebuilt"]
-    (row,) = [line for line in vault.page().splitlines() if "| session=" in line]
-    assert sentence in row and row.startswith("- 2026-03-28T15:00:00.000Z | ")
-    assert made.path_for("summary", **again) in row and first["manifest"] in row
-    shown = vault.call("open", key, "--json").json
-    assert [s["captured_at"] for s in shown["segments"]] == ["2026-03-28T10:01:00.000Z", "2026-03-28T15:00:00.000Z"]
-    assert vault.call("open", key, "--path", "summary").out.strip().endswith(made.path_for("summary", **again))
-    assert "10:01" not in vault.page("ledger/2026/03/28.md").replace(first["manifest"], "")
-
-
 # ── violations ──
 
 
@@ -456,54 +410,3 @@ def test_checks_exit_codes(vault):
     assert code("--strict") == 0
     vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
     assert code() == 1
-
-
-# ── the steps of the one transaction, in their order, and why no two of them may change places ──
-
-STEPS = {
-    "gather": (RemovedSessions, "gather"), "erase": (RemovedSessions, "erase"), "remove": (indexing, "remove_covered"),
-    "judge": (indexing, "read_and_write"), "drop": (indexing, "_drop"), "return": (tombstones_store, "forget_returned"),
-    "derive": (deriving, "rebuild"), "queue": (deriving, "queue"), "drain": (deriving, "drain"),
-    "link": (artifacts, "mark_broken"), "violate": (violations, "follow_verdicts"), "halt": (passes, "end_halt"),
-    "rules": (indexing, "_record_rules"),
-}  # fmt: skip
-
-ORDER = [
-    ("gather", "erase", "what goes is found before the transaction: it writes files, which no rollback brings back"),
-    ("erase", "remove", "rows still hold the words by which queries, marks and copies of the session are recognised"),
-    ("remove", "judge", "a file under the path of a removed one is judged without the old seal"),
-    ("judge", "drop", "a file that was read and is gone by then is dropped in the same pass"),
-    ("drop", "return", "only the verdict tells of a file under the session's other name"),
-    ("judge", "queue", "judging tells which sessions moved"),
-    ("drop", "queue", "a session without its files is derived anew, too"),
-    ("derive", "queue", "a deriver whose rows are emptied has all of its sources queued, not only those that moved"),
-    ("queue", "drain", "after a removal nothing of it may stay in derived rows, not even until the next pass"),
-    ("judge", "link", "a target that came is no broken link"),
-    ("drop", "violate", "a sealed file that is gone is a violation by its verdict"),
-    ("violate", "rules", "pages are marked with the agents of all that moved, so this is last"),
-]
-
-
-@pytest.mark.parametrize("scene", ["a removal", "a rebuild", "a change"])
-def test_each_step_comes_after_those_that_it_needs(vault, monkeypatch, scene):
-    taken: list[str] = []
-    for name, (owner, attribute) in STEPS.items():
-        real = getattr(owner, attribute)
-
-        def step(*given, name=name, real=real, **named):
-            taken.append(name)
-            return real(*given, **named)
-
-        monkeypatch.setattr(owner, attribute, step)
-    if scene == "a removal":
-        assert vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes", "--now", NOW).code == 0
-        taken = taken[taken.index("gather") :]
-    else:
-        vault.session(4)
-        vault.reindex(*(["--full"] if scene == "a rebuild" else []))
-    taken = taken[: taken.index("rules") + 1]  # what derives, publishes and records then is of the pass, not of this
-    needed = {"a removal": {"gather", "erase", "drain"}, "a rebuild": {"derive"}, "a change": {"queue"}}[scene]
-    assert needed <= {*taken} and {"remove", "judge", "drop", "return", "violate", "rules"} <= {*taken}
-    for first, then, why in ORDER:
-        if first in taken and then in taken:
-            assert taken.index(first) < taken.index(then), why

@@ -44,7 +44,6 @@ _OF_THE_MOMENT = (
     apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError,
 )  # fmt: skip
 _ODD = (apsw.SQLError, apsw.ConstraintError)
-_WITHOUT_SPACE, _LEAST = (apsw.IOError, apsw.CantOpenError), 64 * 1024  # bytes: two blocks of the log's index
 # SQLite's messages about damage that has no error code: of a schema, of a table of full text.
 _OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
 
@@ -62,7 +61,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         return make_damage_error(error, path)
     if isinstance(error, apsw.BusyError):
         return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
-    if isinstance(error, apsw.FullError) or (isinstance(error, _WITHOUT_SPACE) and path and _is_full(path)):
+    if isinstance(error, apsw.FullError):
         return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
     if isinstance(error, apsw.IOError):
         return DatabaseError(
@@ -76,18 +75,11 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         )
     if isinstance(error, apsw.CantOpenError):
         return DatabaseError(
-            "the database cannot be opened", path=path, hint="check that its folder exists and is yours"
+            "the database cannot be opened",
+            path=path,
+            hint="check that its folder is there and yours, and its disk not full",
         )
     return DatabaseError(f"the database failed: {error}", path=path, hint="run signet-sync doctor")
-
-
-def _is_full(path: str) -> bool:
-    """Returns whether the disk has no space for a log: SQLite reports that only of the first write that fails."""
-    try:
-        disk = os.statvfs(os.path.dirname(path) or ".")
-    except OSError:
-        return False
-    return disk.f_bavail * disk.f_frsize < _LEAST
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:

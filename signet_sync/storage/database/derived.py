@@ -34,8 +34,7 @@ def path_of(artifact: str) -> str:
 
 DERIVED: tuple[Table, ...] = (
     declare_derived(
-        "one row for each artifact. `content` is its sanitized text, null where the bytes of its seal give it; "
-        "`built_sentence` is what pages show in place of a sentence that says too little",
+        "one row for each artifact; `content` is null where a seal gives it, `built_sentence` null where its own does",
         """create table memory_artifacts(
         id integer primary key,
         agent_id text not null, source_path text not null unique, source_sha256 text not null,
@@ -67,8 +66,7 @@ DERIVED: tuple[Table, ...] = (
         number integer primary key, agent_id text not null unique, texts integer not null default 0)""",
     ),
     declare_derived(
-        "what `recall` finds: artifacts, and in `text` the words of memories, statements, entities. Its passages have "
-        "the numbers `first` to `last`, which tell agent, kind and time (`sync.store.texts`)",
+        "what `recall` finds; passages have the numbers `first` to `last`: agent, kind and time (`sync.store.texts`)",
         """create table texts(
         first integer primary key, last integer not null, agent_id text not null, tier text not null,
         name text, artifact integer, text text, at_us integer not null, private integer not null default 0,
@@ -80,15 +78,13 @@ DERIVED: tuple[Table, ...] = (
         only="tier not in ('memory', 'session')",
     ),
     declare_derived(
-        "where in a body each passage is: characters, turn, who says it (`text.passages`); of how many characters is "
-        "the row of full text that it begins",
+        "where in a body each passage is: characters, turn, voice; with a `size` it begins a row of full text",
         """create table passages(
         id integer primary key, start integer not null, end integer not null, turn integer not null,
         voice text not null, size integer not null)""",
     ),
     declare_derived(
-        "full text of what is said, a row for some passages: which words it has, not where (`text.index_words`). "
-        "Contentless: the text is in the row or in the seal; `contentless_delete` would leak removed words",
+        "full text of what is said, contentless: `contentless_delete` would leak removed words (`text.index_words`)",
         f"create virtual table said using fts5({_WORDS})",
         *_options("said", secure_delete=1),
     ),
@@ -120,8 +116,7 @@ DERIVED: tuple[Table, ...] = (
         key=("source_path", "field"),
     ),
     declare_derived(
-        "one finished line for each session; a page reads the newest that it needs. The line is empty where no person "
-        "spoke: pages have one line for all of these on a day",
+        "one finished line for each session; empty where no person spoke: pages have one line for these on a day",
         """create table ledger_rows(
         agent_id text not null, session_token text not null, session_id text not null, membership_us integer not null,
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,
@@ -191,8 +186,7 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     declare_derived(
-        "what the newest sessions of a thread are quoted with (`digest.quotes`): words of the person and of the agent, "
-        "in their order; `at_us` is null where the transcript has no times",
+        "quotes of the newest sessions of a thread, in order (`digest.quotes`); `at_us` is null without times",
         """create table session_quotes(
         session integer not null, place integer not null, turn integer not null, speaker text not null, at_us integer,
         text text not null,
@@ -205,9 +199,7 @@ DERIVED: tuple[Table, ...] = (
         key=(*SESSION, "place"),
     ),
     declare_derived(
-        "the newest sessions of each thread: whether it is quoted, in how many turns the agent of one that changed "
-        "anything handed its work over (`digest.reports`), what the session did and which commands worked, a line each "
-        "(`digest.quotes`)",
+        "the newest sessions of each thread: whether quoted, turns of reports, deeds, and commands that worked",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null, quoted integer not null,
         notes integer, deeds text not null, worked text not null)""",
@@ -220,8 +212,7 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     declare_derived(
-        "the folders that each session worked in, with the repository that its files name, and the project "
-        "(`graph.nodes`); an empty text is none",
+        "the folders that each session worked in, with repository and project (`graph.nodes`); an empty text is none",
         """create table session_projects(
         agent_id text not null, session_token text not null, session_id text not null, folder text not null,
         root text not null, origin text not null, identity text not null,
@@ -243,9 +234,7 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "thread_id"),
     ),
     declare_derived(
-        "what sessions state (`statements`): a row for each artifact that says it, or turn of a running session, whose "
-        "number below 0 is the `artifact` and whose lines are turns. Rows with one id say the same; the `newest` has "
-        "the words that are shown, and the status",
+        "what sessions state, a row for each artifact (or below 0 running session) that says it; the `newest` is shown",
         """create table statements(
         statement integer primary key, agent_id text not null, id text not null, kind text not null, text text not null,
         speaker text not null, thread_id text not null, project text not null, at_us integer not null,
@@ -292,8 +281,7 @@ DERIVED: tuple[Table, ...] = (
         model text not null, rows blob not null, unique(text, model))""",
     ),
     declare_derived(
-        "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "
-        "`recall` finds a profile. One without a signature is to be read again",
+        "entity files as last seen, and the words by which `recall` finds a profile; without a signature: to be read",
         """create table garden_files(
         path text primary key, agent_id text not null, kind text not null, id text not null, slug text not null,
         file text not null, title text not null, status text not null, type text, line text not null,
@@ -318,14 +306,12 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
     ),
     declare_derived(
-        "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
-        "(the sanitizer), of `vectors` (the model that answers) and of `words` (files as they were read last)",
+        "by which version each deriver made its rows, and whether it still does; so of `artifacts`, `vectors`, `words`",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),
     declare_derived(
-        "what derivers still have to follow, and the first of them that has to: of a session its token and id, of "
-        "anything else an id and nothing",
+        "what derivers still have to follow, and the first that has to: a session by token and id, else an id",
         """create table outbox(
         deriver text not null, kind text not null, agent_id text not null, session_token text not null,
         session_id text not null, at_us integer not null,

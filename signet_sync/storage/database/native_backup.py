@@ -159,16 +159,10 @@ def _make_damage_error(source: str) -> DatabaseCorrupt:
 def _refuse(connection: apsw.Connection, source: str) -> None:
     """Raises for files that no signet-sync wrote, and for changed bytes: SQLite does not notice a flipped letter."""
     mark = connection.execute("pragma application_id").get
-    if mark == APPLICATION_ID:
-        raise DatabaseCorrupt(
-            "this is a signet-sync database, not a backup",
-            path=source,
-            hint="signet-sync backup create FILE creates a backup of it",
-            code="not-a-backup",
-        )
     if mark not in (_SEALED, 0):
+        whose = "a signet-sync" if mark == APPLICATION_ID else "another program's"
         raise DatabaseCorrupt(
-            "this is another program's database, not a backup",
+            f"this is {whose} database, not a backup",
             path=source,
             hint="signet-sync backup list shows the existing ones",
             code="not-a-backup",

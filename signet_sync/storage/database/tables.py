@@ -103,13 +103,11 @@ NATIVE: tuple[Table, ...] = (
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
     ),
     native(
-        "digests of lines of removed sessions, until a scrub has taken them out of kept copies. `fresh`: no scrub has "
-        "seen what the pass that wrote them left",
+        "digests of removed lines, until a scrub has taken them out of kept copies (`fresh`: none has run since)",
         "create table removed_lines(digest text primary key, fresh integer not null) without rowid",
     ),
     native(
-        "a hash of agent and handle of what only removed sessions said, by the token of their tombstone: a page of "
-        "before may come back and show it",
+        "a hash of each handle that only removed sessions had: a page of before may come back and show it",
         """create table removed_handles(
         agent_id text not null, mark text not null, session_token text not null,
         primary key(agent_id, mark, session_token)) without rowid""",
@@ -151,8 +149,7 @@ NATIVE: tuple[Table, ...] = (
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
-        "turns of running sessions, sanitized, until their artifacts are written. `session_id` is "
-        "empty where only the key is known",
+        "turns of running sessions until their artifacts are written; `session_id` is empty where only a key is known",
         """create table session_transcripts(
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
@@ -190,8 +187,7 @@ NATIVE: tuple[Table, ...] = (
         without rowid""",
     ),
     native(
-        "what a person or an agent asked to be remembered, sanitized; it is in no file. `concept_tags` are made "
-        "of it (null: not yet)",
+        "what was asked to be remembered, sanitized; it is in no file. `concept_tags` are made of it (null: not yet)",
         """create table memories(
         agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
         private integer not null, created_at text not null, concept_tags text,
@@ -209,8 +205,7 @@ NATIVE: tuple[Table, ...] = (
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags", "project"),
     ),
     native(
-        "where a memory comes from: sessions, (token and id empty) a person's own word, (token empty) another program "
-        "from which `migrate` brought it",
+        "where a memory is from: a session; (no token and id) a person's own word; (no token) another program",
         """create table memory_sources(
         agent_id text not null, memory_id text not null, session_token text not null, session_id text not null,
         at text not null,
@@ -221,8 +216,7 @@ NATIVE: tuple[Table, ...] = (
         handle="memory_id",
     ),
     native(
-        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it, and "
-        "`migrate` does not bring it again",
+        "a hash of each memory that was forgotten: a diary may come back and name it, `migrate` does not bring it",
         "create table forgotten_memories(mark text primary key) without rowid",
         row=columns(mark=Mark),
     ),
@@ -233,8 +227,7 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, memory_id)) without rowid""",
     ),
     native(
-        "how often a node, statement, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "
-        "before it (`before_day`): a page shows what counted when its day began",
+        "how often an id was asked for, up to `last_day`, and up to the day before it, which the page of a day shows",
         """create table node_telemetry(
         agent_id text not null, id text not null, accesses integer not null, last_day text not null,
         before integer not null, before_day text,
@@ -298,9 +291,7 @@ NATIVE: tuple[Table, ...] = (
         agent_id text primary key, told_day text not null default '', ledger text not null default '') without rowid""",
     ),
     native(
-        "one row: why passes are halted (null: they are not); how many files a first index has left to read; whether "
-        "manifests may be missing, rows that went may have left bytes, dropped recall lines words in full text, and "
-        "pages wait for the end of many passes; when the database was examined",
+        "one row: why passes are halted (null: they are not), and what is due (`sync.store.passes`)",
         """create table passes(
         one integer primary key check(one = 1), halted text, unread integer not null default 0,
         manifests_due integer not null default 0,
@@ -309,15 +300,13 @@ NATIVE: tuple[Table, ...] = (
         salvaged=False,
     ),
     native(
-        "one row: what was last reported about Signet's database, and when its daemon was found to have ended on this "
-        "machine (seconds since 1970)",
+        "one row: what was reported about Signet's database, and when its daemon was found ended here (seconds)",
         """create table beside_signet(
         one integer primary key check(one = 1), trouble text, daemon_ended_at real)""",
         salvaged=False,
     ),
     native(
-        "one row: whether native rows have still to be brought back into this new database, and the fingerprint of "
-        "what the last backup holds",
+        "one row: whether native rows are still to be brought back, and the fingerprint of the last backup",
         """create table backups(
         one integer primary key check(one = 1), restore_due integer not null default 0, fingerprint text)""",
         salvaged=False,
