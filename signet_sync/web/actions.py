@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from signet_sync.entities import operations as entity_operations
 from signet_sync.entities import queries
-from signet_sync.entities.operations import Guard
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
@@ -26,10 +25,8 @@ from signet_sync.recall.store import references
 from signet_sync.statements import store as statements
 from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
-from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.read_only import reading, require_index
 from signet_sync.sync.store.violations import OpenViolation, batches
-from signet_sync.sync.workspace import Request
 from signet_sync.text.memory import LONGEST as LONGEST_MEMORY
 from signet_sync.text.memory import TYPES
 from signet_sync.text.sanitizer import sanitize_line
@@ -50,9 +47,8 @@ from signet_sync.web.markdown import Prose
 from signet_sync.web.request import WORDS, ViewRequest
 
 LONGEST = 4_000_000  # bytes of a text that is compared
-_SHOWN = 20  # files named in a sentence, a result or a command
 _RECALL, _PROBLEMS = ViewLink("Recall", "recall"), ViewLink("Problems", "violations")
-_OVERVIEW, _SESSIONS = ViewLink("Overview", "overview"), ViewLink("Sessions", "sessions")
+_SESSIONS = ViewLink("Sessions", "sessions")
 
 
 def _node(found: str) -> ViewLink:
@@ -78,7 +74,7 @@ def _remember(request: ViewRequest) -> ActionPlan:
             request.agent,
             words["text"].replace("\r\n", "\n"),
             kind=words["type"],
-            tags=tuple(tag.strip() for tag in words.get("tags", "").split(",") if tag.strip()),
+            tags=(),
             private=words.get("private") == "yes",
             session=None,
             now_us=request.now_us,
@@ -95,12 +91,11 @@ def _remember(request: ViewRequest) -> ActionPlan:
         button="Remember",
         sentences=[
             f"MEMORY.md of agent {request.agent} shows it from now on, and recall finds it.",
-            "A text that is known already is kept once, with the tags of both.",
+            "A text that is known already is kept once.",
         ],
         fields=(
             FormField("text", "What to remember", required=True, area=True, hint=hint),
             FormField("type", "Kind", required=True, options=tuple((one, one) for one in TYPES), value="note"),
-            FormField("tags", "Tags", hint="words to find it by, separated by commas; may be left empty"),
             FormField("private", "Only for this agent: no shared context shows it", options=(("yes", "yes"),)),
         ),
         back=_RECALL,
@@ -236,21 +231,14 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
     sets, named = proposal.op == "set", f"The section {section.heading} of {entity.title}"
     changed = None
     if approve:
-        more = "paragraph" if proposal.op == "append" else "item"
-        change = "gets the text below" if sets else f"gets one more {more}, the text below"
-        said = [
-            f"{named} {change}, as your own change.",
-            "The event log records it; the previous text stays there." if sets else "The event log records it.",
-            *([f"The agent gives as its reason: {proposal.rationale}"] if proposal.rationale else []),
-        ]
+        said = [f"{named} {'gets' if sets else 'gets in addition'} the text below, as your own change."]
+        said += [f"The agent gives as its reason: {proposal.rationale}"] if proposal.rationale else []
         if sets:
             lines = difference(section.text.strip("\n"), proposal.text.strip("\n"))
             changed = ("What changes in the section", lines)
     else:
-        said = [
-            f"{named} stays as it is.",
-            "The proposal waits no longer; its text and your reason stay in the event log.",
-        ]
+        said = [f"{named} stays as it is, and the proposal waits no longer."]
+    said.append("The event log keeps both texts.")
     return ActionPlan(
         title="Approve this proposal?" if approve else "Reject this proposal?",
         button="Approve" if approve else "Reject",
@@ -261,50 +249,6 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
         back=back,
         state=[proposal.id, digest(section.text), entity.drifted],
         command=request.command("entity", "review", "approve" if approve else "reject", proposal.id),
-        do=do,
-    )
-
-
-# Of each word: title, button, what it means, what was done.
-_GUARDS: dict[Guard, tuple[str, str, str, str]] = {
-    "pin": (
-        "Pin this entity?", "Pin it", "It matters as it is: agents may only propose changes from now on.", "Pinned",
-    ),
-    "unpin": (
-        "Remove the pin of this entity?", "Remove the pin", "Agents may change it again, unless it is locked.",
-        "Pin removed",
-    ),
-    "lock": (
-        "Lock this entity?", "Lock it", "Only people write it: agents may only propose changes from now on.", "Locked",
-    ),
-    "unlock": (
-        "Remove the lock of this entity?", "Remove the lock", "Agents may change it again, unless it is pinned.",
-        "Lock removed",
-    ),
-}  # fmt: skip
-
-
-def _guard(request: ViewRequest) -> ActionPlan:
-    op = next((one for one in _GUARDS if one == request.query.get("op")), None)
-    if op is None:
-        raise no_such_action()
-    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
-        entity = queries.view(repo, repo.require(request.query.get("entity", "")))
-    title, button, means, done = _GUARDS[op]
-    back = ViewLink("The entity", "entity", {"entity": entity.id})
-
-    def do(call: Confirmed) -> ActionResult:
-        guard = partial(entity_operations.guard, op, call.workspace, request.agent, entity.id)
-        return _result_of_entity(partial(guard, actor="person", now_us=request.now_us), done, back)
-
-    return ActionPlan(
-        title=title,
-        button=button,
-        prose=Prose(entity.title),
-        sentences=[means, "Pins and locks of single sections stay. The event log records it."],
-        back=back,
-        state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],
-        command=request.command("entity", "protect", op, entity.id),
         do=do,
     )
 
@@ -373,179 +317,112 @@ def _remove(request: ViewRequest) -> ActionPlan:
 
 
 def _describe_removal(done: RemoveResult, *, redacted: bool) -> list[str]:
-    def some(names: tuple[str, ...]) -> str:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        return ", ".join(names[:_SHOWN]) + more
-
     said = [
         f"{count_noun(len(done.removed_paths), 'file')} and {count_noun(done.removed_rows, 'row')} of"
         f" {done.session_token} are deleted; the tombstone is {done.tombstone}."
     ]
-    said += [f"Cannot be deleted yet, every pass tries again: {path}." for path in done.pending[:_SHOWN]]
+    said += [f"Cannot be deleted yet, every pass tries again: {path}." for path in done.pending]
     if done.quoted_in:
         what = "Its passages were replaced in" if redacted else "Of other sessions, these still quote it:"
-        said.append(f"{what} {some(done.quoted_in)}.")
+        said.append(f"{what} {', '.join(done.quoted_in)}.")
     if done.foreign:
-        said.append(f"Not written by signet-sync, and still contain text of it: {some(done.foreign)}.")
+        said.append(f"Not written by signet-sync, and still contain text of it: {', '.join(done.foreign)}.")
     if done.signet:
         said.append("Signet still has it; remove the session in Signet, too, or it may write it again.")
     return said
 
 
-# ── violations, one file or all of the agent ──
+# ── violations ──
 
 
-def _choose_violations(request: ViewRequest) -> tuple[list[OpenViolation], object, list[str]]:
-    """Returns the violation at `path`, else all of the agent; what they are now; of one file what changed in it.
+def _find_violation(request: ViewRequest) -> tuple[OpenViolation, list[object], list[str]]:
+    """Returns the violation of the agent at `path`, what it is now, and what changed in the file.
 
     Raises `UsageError` if there is none.
     """
-    place, path = request.site.place, request.query.get("path")
+    place, path = request.site.place, request.query.get("path", "")
     with reading(place) as database:
-        found = [one for batch in batches(database, request.agent) for one in batch.files if path in (None, one.path)]
+        found = [one for batch in batches(database, request.agent) for one in batch.files if one.path == path]
         if not found:
-            raise UsageError(
-                f"{path or 'nothing'} is not an open violation of agent {request.agent}",
-                hint="see the list of problems",
-                code="unknown-violation",
-            )
-        # Not their contents, but what would change with these; looked at before they are compared.
-        state = []
-        for one in found:
-            status = files.status_of(place.root, one.path)
-            seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
-            state.append([one.path, one.code, one.restorable, one.acceptable, seen])
-        changed: list[str] = []
-        if path and found[0].restorable:
+            message = f"{path or 'nothing'} is not an open violation of agent {request.agent}"
+            raise UsageError(message, hint="see the list of problems", code="unknown-violation")
+        one, changed = found[0], list[str]()
+        # Not its content, but what would change with it; looked at before it is compared.
+        status = files.status_of(place.root, path)
+        seen = None if status is None else [status.st_mtime_ns, status.st_size, status.st_ino]
+        if one.restorable:
             texts = integrity_operations.difference(database, place.root, path, place.settings().max_file_bytes)
             if not texts.state and max(len(texts.before), len(texts.after)) <= LONGEST:
                 changed = difference(texts.before, texts.after)
-    return found, state, changed
+    return one, [path, one.code, one.restorable, one.acceptable, seen], changed
 
 
 def _restore(request: ViewRequest) -> ActionPlan:
-    found, state, changed = _choose_violations(request)
-    able = [one for one in found if one.restorable]
-    if not able:
+    one, state, changed = _find_violation(request)
+    if not one.restorable:
         hint = "restore the file from a copy of your own, or accept it"
         raise UsageError("the sealed bytes no longer exist", hint=hint)
-    odd = sum(not one.acceptable for one in able)
-    edited = len(able) - sum(one.code == "vanished" for one in able) - odd
-    said = [f"{count_noun(len(able), 'file')} {_are(len(able))} written again as sealed."]
+    said, edited = ["The file is written again as sealed."], one.code != "vanished" and one.acceptable
     if edited:
-        says = "says" if edited == 1 else "say"
-        said.append(f"What {count_noun(edited, 'changed file')} {says} is replaced, and not kept.")
-    if odd:
-        said.append("What is at a path and is no file that can be read is moved aside and kept.")
-    if lost := len(found) - len(able):
-        said.append(f"{count_noun(lost, 'file')} cannot be restored: the sealed bytes no longer exist.")
+        said.append("What it says now is replaced, and not kept.")
+    elif one.code != "vanished":
+        said.append("What is at its path and is no file that can be read is moved aside and kept.")
 
     def do(call: Confirmed) -> ActionResult:
-        to = (call.workspace, _paths(request), request.now_us, call.check_again)
-        return _result_of_files(integrity_operations.restore(*to, agent=request.agent), "Restored")
+        to = (call.workspace, [one.path], request.now_us, call.check_again)
+        return _result_of_file(integrity_operations.restore(*to, agent=request.agent), "Restored")
 
     return ActionPlan(
-        title=f"Restore {count_noun(len(able), 'file')}?",
+        title="Restore this file?",
         button="Restore",
         sentences=said,
         back=_PROBLEMS,
         state=state,
-        command=_command(request, "restore", able),
-        lists=(("Restored", [one.path for one in able]),),
+        command=request.command("violations", "restore", one.path, own_agent=False),
+        lists=(("The file", [one.path]),),
         difference=("What changed in the file, which is taken back", changed),
-        final=edited > 0,
+        final=edited,
         do=do,
     )
 
 
 def _accept(request: ViewRequest) -> ActionPlan:
-    found, state, changed = _choose_violations(request)
-    able = [one for one in found if one.acceptable]
-    if not able:
+    one, state, changed = _find_violation(request)
+    if not one.acceptable:
         raise UsageError("there is nothing that could be accepted", hint="restore the file")
-    gone = sum(one.code == "vanished" for one in able)
-    said = []
-    if edited := len(able) - gone:
-        said += [
-            f"The present content of {count_noun(edited, 'changed file')} is sealed: search and pages use it now.",
-            "The content that was sealed before is deleted; it cannot be restored any more.",
-        ]
-    if gone:
-        seals = "Its seal stays" if gone == 1 else "Their seals stay"
-        said.append(f"That {count_noun(gone, 'file')} {_are(gone)} gone is accepted. {seals} for a later restore.")
-    if left := len(found) - len(able):
-        said.append(f"{count_noun(left, 'file')} cannot be accepted, and {_are(left)} left.")
+    gone = one.code == "vanished"
+    said = [
+        "That it is gone is accepted. Its seal stays for a later restore."
+        if gone
+        else "Its present content is sealed: search and pages use it now. The content that was sealed before is"
+        " deleted; it cannot be restored any more.",
+        "The reason is kept with it.",
+    ]
 
     def do(call: Confirmed) -> ActionResult:
-        to = (call.workspace, _paths(request), call.words["reason"], request.now_us, call.check_again)
-        return _result_of_files(integrity_operations.accept(*to, agent=request.agent), "Accepted")
+        to = (call.workspace, [one.path], call.words["reason"], request.now_us, call.check_again)
+        return _result_of_file(integrity_operations.accept(*to, agent=request.agent), "Accepted")
 
     return ActionPlan(
-        title=f"Accept {count_noun(len(able), 'file')} {'as gone' if gone == len(able) else 'as now'}?",
+        title=f"Accept this file {'as gone' if gone else 'as it is now'}?",
         button="Accept",
-        sentences=[*said, "The reason is kept with each."],
+        sentences=said,
         back=_PROBLEMS,
         state=state,
-        command=_command(request, "accept", able, "--reason", WORDS),
+        command=request.command("violations", "accept", one.path, "--reason", WORDS, own_agent=False),
         fields=(REASON,),
-        lists=(("Accepted", [one.path for one in able]),),
+        lists=(("The file", [one.path]),),
         difference=("What is accepted", changed),
-        final=edited > 0,
+        final=not gone,
         do=do,
     )
 
 
-def _command(request: ViewRequest, word: str, chosen: list[OpenViolation], *more: str) -> str:
-    paths = [one.path for one in chosen] if len(chosen) <= _SHOWN else ["--all"]
-    return request.command("violations", word, *paths, *more, own_agent=False)
-
-
-def _paths(request: ViewRequest) -> list[str]:
-    return [path] if (path := request.query.get("path")) else []
-
-
-def _result_of_files(done: BatchResult, what: str) -> ActionResult:
+def _result_of_file(done: BatchResult, what: str) -> ActionResult:
     said = [f"{what} {path}." for path in done.done]
     said += [f"What was at {path} is kept as {kept}." for path, kept in done.kept.items()]
     said += [f"Left as it is: {path}: {why}." for path, why in done.failed.items()]
-    more = [f"And {len(said) - 2 * _SHOWN} more."] if len(said) > 2 * _SHOWN else []
-    count = len(done.done)
-    title = f"{what} {count_noun(count, 'file')}" if count else f"Nothing was {what.lower()}"
-    return ActionResult(title, [*said[: 2 * _SHOWN], *more], (_PROBLEMS,), well=not done.failed)
-
-
-# ── a full pass ──
-
-
-def _reindex(request: ViewRequest) -> ActionPlan:
-    def do(call: Confirmed) -> ActionResult:
-        workspace, links = call.workspace, (_OVERVIEW, _PROBLEMS)
-        outcome = run_pass_mending(workspace, Request(now_us=request.now_us, should_stop=call.should_stop))
-        if outcome.cliff is not None:
-            said = [f"It halted: {outcome.cliff.message}. Nothing was removed.", f"What to do: {outcome.cliff.hint}."]
-            return ActionResult("The pass halted", said, links, well=False)
-        pages = sorted(page.path for page in outcome.pages.values() if page.changed)
-        trouble = [*workspace.events, *outcome.trouble, *([outcome.held] if outcome.held else [])]
-        said = [
-            f"{count_noun(outcome.scanned, 'file')} looked at, {count_noun(outcome.read, 'file')} read.",
-            f"Written: {', '.join(pages)}." if pages else "No page had to be written.",
-            *(f"{text}." for text in trouble[:_SHOWN]),
-        ]
-        return ActionResult("The pass has ended", said, links, well=not trouble)
-
-    return ActionPlan(
-        title="Start a full pass?",
-        button="Start the pass",
-        sentences=[
-            "Every file of memory/ is looked at, for all agents, and what is new or changed is read.",
-            "Then the index is brought up to date, and MEMORY.md and the session log are written where they differ.",
-            "No sealed file is changed. The running agent does the same by itself.",
-        ],
-        back=_OVERVIEW,
-        state=None,
-        command=request.command("reindex", own_agent=False),
-        do=do,
-    )
+    return ActionResult(what if done.done else f"Nothing was {what.lower()}", said, (_PROBLEMS,), well=not done.failed)
 
 
 ACTIONS = {
@@ -556,9 +433,7 @@ ACTIONS = {
     "unpin": Action(partial(_say, word="unpinned"), ("handle",)),
     "approve": Action(partial(_review, approve=True), ("proposal",)),
     "reject": Action(partial(_review, approve=False), ("proposal",)),
-    "guard": Action(_guard, ("entity", "op")),
     "remove": Action(_remove, ("session_token", "session"), refresh=True),
     "restore": Action(_restore, ("path",)),
     "accept": Action(_accept, ("path",)),
-    "reindex": Action(_reindex),
 }

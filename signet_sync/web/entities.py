@@ -12,16 +12,13 @@ from signet_sync.entities.agent_text import read_item
 from signet_sync.entities.events import Event, tokens_in
 from signet_sync.entities.queries import EntityView, SectionView
 from signet_sync.formats.entity_paths import anchor_of
-from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage, portion
 
-ENTITIES = 120  # on a page
 EVENTS = 40
-PROPOSALS = 40
 RAW = 100_000  # characters of a file that is shown as it is
 _WHOLE = "*"
 _KINDS = {"user": "Users", "part": "Parts", "relationship": "Relationships"}
@@ -35,7 +32,6 @@ def entities(request: ViewRequest) -> WebPage:
         queue = repo.drift()
         chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted, known = {one.id for one in queue}, {one.id for one in found}
-    shown = portion(found, request.query.get("page"), ENTITIES)
     cards = [
         {
             "entity": one,
@@ -43,16 +39,14 @@ def entities(request: ViewRequest) -> WebPage:
             "proposals": proposed[one.id],
             "drifted": one.id in drifted,
         }
-        for one in shown.rows
+        for one in found
     ]
-    of_kind = Counter[str](one.kind for one in found)
     kinds = [
-        (heading, of_kind[kind], [card for card, one in zip(cards, shown.rows, strict=True) if one.kind == kind])
+        (heading, [card for card, one in zip(cards, found, strict=True) if one.kind == kind])
         for kind, heading in _KINDS.items()
     ]
     data = {
-        "kinds": [one for one in kinds if one[2]],
-        "portion": shown,
+        "kinds": [one for one in kinds if one[1]],
         # An entity whose profile is gone or unreadable is in no list.
         "lost": [one for one in queue if one.id not in known],
         "events": chain[2] if chain is not None else 0,
@@ -69,15 +63,13 @@ def entity(request: ViewRequest) -> WebPage:
         log = portion(logged, request.query.get("page"), EVENTS)
         events = {one.id: one for one in logged}
         sections = [_section(shown, one, events) for one in shown.sections]
-        waiting = [{"proposal": one, "prose": Prose(one.text)} for one in shown.proposals[:PROPOSALS]]
+        waiting = [{"proposal": one, "prose": Prose(one.text)} for one in shown.proposals]
         texts = [one["prose"] for one in (*waiting, *sections, *(i for s in sections for i in s["items"] or ()))]
         about = {
             "entity": shown,
             "sections": sections,
             "proposals": waiting,
-            "more_proposals": max(len(shown.proposals) - PROPOSALS, 0),
             "drifted": [one for one in repo.drift() if one.id == row.id],
-            "lint": queries.lint_files(repo, row),
             "log": log,
             "shown_events": [(one, queries.describe_event(one), queries.texts_of(one)) for one in log.rows],
             "beside": [
@@ -116,18 +108,15 @@ def _section(shown: EntityView, one: SectionView, events: Mapping[str, Event]) -
 
 
 def _item(text: str, events: Mapping[str, Event]) -> dict[str, Any]:
-    """Returns an item: evidence has a quote, why it matters and a source, any other its words, and its time."""
+    """Returns an item: evidence has a quote, why it matters and a source, any other its words."""
     tokens = tokens_in(text)
     event = events.get(tokens[-1]) if tokens else None
     evidence = read_item(text)
     if evidence is None:
-        at, dash, words = text.partition(" — ")
-        dated = bool(dash) and parse_instant(at) is not None
-        prose = Prose(words if dated else text, inline=True)
-        return {"at": at if dated else "", "prose": prose, "quote": "", "why": "", "source": None, "event": event}
+        return {"prose": Prose(text, inline=True), "quote": "", "why": "", "source": None, "event": event}
     rests = event.said("evidence") if event is not None else None
     source = rests[0] if rests else evidence.path
-    return {"at": "", "prose": None, "quote": evidence.quote, "why": evidence.why, "source": source, "event": event}
+    return {"prose": None, "quote": evidence.quote, "why": evidence.why, "source": source, "event": event}
 
 
 def _sources(

@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from datetime import date
 from difflib import unified_diff
 from functools import cache
+from itertools import takewhile
+from operator import eq
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
@@ -29,7 +31,7 @@ _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _WORDS = re.compile(r"[^\W_]+")
 _SIGNS = re.compile(r"\*\*|__|`|(?:(?<=^)|(?<=[…:] ))(?:#{1,6}|[-*>]) ")
 _CONTEXT = 3  # lines around a change
-COMPARED = 1_000  # lines on either side that are compared; with more, all between the first and the last change is one
+COMPARED = 1_000  # lines from the first to the last change that are compared
 ROWS, WIDE = 600, 1_200  # lines of a difference that are shown, and characters of one
 _LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
 
@@ -191,26 +193,20 @@ def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
 
 
 def difference(before: str, after: str) -> list[str]:
-    """Returns what changed from one text to another, as lines of a unified diff, however long both are.
+    """Returns what changed from one text to another, as lines of a unified diff; none for equal texts.
 
-    None for equal texts. A last line says how many are not shown.
+    Of more than `ROWS` lines, or what is too long to be compared, it says how many lines there are.
     """
     old, new = before.split("\n"), after.split("\n")
-    if old == new:
-        return []
     head = _count_alike(old, new)
     tail = _count_alike(old[head:][::-1], new[head:][::-1])
-    gone, came = old[head : len(old) - tail], new[head : len(new) - tail]
-    if max(len(gone), len(came)) > COMPARED:
-        around = old[max(head - _CONTEXT, 0) : head], old[len(old) - tail :][:_CONTEXT]
-        marked = zip(" -+ ", (around[0], gone, came, around[1]), strict=True)
-        found = [f"{sign}{line}" for sign, lines in marked for line in lines]
-    else:
-        found = list(unified_diff(old, new, n=_CONTEXT, lineterm=""))[2:]
+    if max(len(old), len(new)) - head - tail > COMPARED:
+        gone, came = (count_noun(len(some) - head - tail, "line") for some in (old, new))
+        return [f"@@ from line {number(head + 1)} on {gone} became {came}, too many to compare"]
+    found = list(unified_diff(old, new, n=_CONTEXT, lineterm=""))[2:]
     more = [f"@@ {count_noun(len(found) - ROWS, 'line')} more"] if len(found) > ROWS else []
     return [line if len(line) <= WIDE else f"{line[:WIDE]}…" for line in found[:ROWS]] + more
 
 
 def _count_alike(one: Sequence[str], other: Sequence[str]) -> int:
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    return sum(takewhile(bool, map(eq, one, other)))

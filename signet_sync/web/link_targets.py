@@ -109,7 +109,8 @@ def _whole(database: Database, agent_id: str, name: str) -> str:
 def _place(name: str, agent_id: str) -> LinkTarget | None:
     ours = page_agent(name) == agent_id
     if ours and (match := _DAY.search(name)):
-        return LinkTarget("sessions", {"day": "-".join(match.groups())})
+        day = "-".join(match.groups())
+        return LinkTarget("sessions", {"from": day, "to": day})
     if ours and (match := _MONTH.search(name)):
         year, month = int(match[1]), int(match[2])
         last = monthrange(year, month)[1] if year and 1 <= month <= 12 else 31  # the list reports an invalid month

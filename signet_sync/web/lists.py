@@ -2,9 +2,9 @@
 
 import re
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from signet_sync.formats.ids import derive_token
+from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.graph.store import neighbours, nodes
 from signet_sync.memories import promotion
@@ -15,7 +15,7 @@ from signet_sync.recall.as_text import handle_of, split_turns
 from signet_sync.recall.expand import expand
 from signet_sync.recall.search import Within
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter
+from signet_sync.recall.store.session_list import Cursor, SessionFilter
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import LiveSession
 from signet_sync.statements import store as statements_store
@@ -48,35 +48,15 @@ _NAMED = re.compile(r"(?<![\w-])[skcaetfmx]-[a-z2-7]{12}(?![\w-])", re.ASCII)
 # ── sessions ──
 
 
-class FilterForm(NamedTuple):
-    """The filter as written in the form, the parsed filter, and its invalid fields."""
-
-    written: dict[str, str]
-    wanted: SessionFilter
-    faults: list[str]
-
-    @property
-    def is_filter(self) -> bool:
-        """Returns whether any filter is set."""
-        return self.wanted != SessionFilter()
-
-
-def every(database: Database, agent_id: str) -> list[dict[str, Any]]:
-    """Returns the running sessions of an agent: the parameters of a page and its progress, the most active first."""
+def running(database: Database, agent_id: str) -> list[dict[str, Any]]:
+    """Returns the running sessions of an agent, the most active first: what each is called, and how far it is."""
     return [
-        {
-            "token": derive_token(agent_id, one.session_key, one.session_id),
-            "session_id": one.session_id or one.session_key,
-            "key": one.session_key,
-            "title": name_running(database, agent_id, one),
-            "turns": one.turns,
-            "last_at": one.last_at,
-        }
+        {"title": _name_running(database, agent_id, one), "turns": one.turns, "last_at": one.last_at}
         for one in live.sessions(database, agent_id)
     ]
 
 
-def name_running(database: Database, agent_id: str, of: LiveSession) -> str:
+def _name_running(database: Database, agent_id: str, of: LiveSession) -> str:
     """Returns a running session's project and what its person said first; its key if neither is known."""
     known = next(live.running(database, agent_id, of.session_key, of.session_id), None)
     project = basename(known.place.project) if known is not None and known.place.project else ""
@@ -86,49 +66,38 @@ def name_running(database: Database, agent_id: str, of: LiveSession) -> str:
 
 
 def sessions(request: ViewRequest) -> WebPage:
-    """Shows the list; with a cursor (`after`) what follows that position."""
-    asked = _read_filter(request)
+    """Shows the list; with a cursor (`after`) what follows that position. Raises `UsageError` for what is no day."""
+    # What is not UTF-8 is in no index.
+    names = ("project", "harness", "from", "to")
+    asked = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
+    asked = {name: text for name, text in asked.items() if text}
+    since, until = _day(asked.get("from", "")), _day(asked.get("to", ""), ends=True)
+    wanted = SessionFilter(asked.get("project"), asked.get("harness"), since, until)
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
-        shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
-        running = every(database, request.agent)
+        shown = session_list.page(database, request.agent, wanted, after, _PAGE)
+        by_day = groupby(shown.entries, key=lambda entry: local_day(entry.membership_us))
         harnesses = session_list.harnesses(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
-            "days": _days(database, request.agent, asked.wanted, shown.entries),
+            "days": [(day, day_name(day), list(some)) for day, some in by_day],
             "shown": shown,
             "older": _write_cursor(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
-            "projects": _options(_projects(database, request.agent), asked.wanted.project),
-            "harnesses": _options([(one, one) for one in harnesses], asked.wanted.harness),
-            "running": [] if asked.is_filter or after else running,
-            "live": {one["session_id"] for one in running},
+            "projects": _options(_projects(database, request.agent), wanted.project),
+            "harnesses": _options([(one, one) for one in harnesses], wanted.harness),
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
 
 
-def _read_filter(request: ViewRequest) -> FilterForm:
-    names = ("project", "harness", "from", "to", "day")
-    # What is not UTF-8 is in no index.
-    written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
-    faults: list[str] = []
-    days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
-    since = max((day[0] for day in (days["from"], days["day"]) if day is not None), default=None)
-    until = min((day[1] for day in (days["to"], days["day"]) if day is not None), default=None)
-    wanted = SessionFilter(written["project"] or None, written["harness"] or None, since, until)
-    return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
-
-
-def _day(text: str, faults: list[str]) -> tuple[int, int] | None:
-    """Returns when a day of the person begins and when it is over, in microseconds."""
+def _day(text: str, *, ends: bool = False) -> int | None:
+    """Returns when a day of the person begins, or when it is over, in microseconds. Raises `UsageError`."""
     is_day = re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII)
-    first, last = (parse_moment(text, ends=ends) if is_day else None for ends in (False, True))
-    if first is not None and last is not None:
-        return first, last + 1
-    if text:
-        faults.append(text[:40])
-    return None
+    found = parse_moment(text, ends=ends) if is_day else None
+    if text and found is None:
+        raise UsageError(f"“{text[:40]}” is not a day", hint="write it as 2026-03-28")
+    return None if found is None else found + ends
 
 
 def _cursor(text: str) -> Cursor | None:
@@ -142,16 +111,6 @@ def _cursor(text: str) -> Cursor | None:
 
 def _write_cursor(cursor: Cursor) -> str:
     return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
-
-
-def _days(
-    database: Database, agent_id: str, wanted: SessionFilter, entries: list[SessionEntry]
-) -> list[tuple[str, str, int | None, list[SessionEntry]]]:
-    """Returns date, name, total of sessions (None: the list is filtered) and sessions of each day."""
-    found = [(day, list(some)) for day, some in groupby(entries, key=lambda entry: local_day(entry.membership_us))]
-    whole = wanted._replace(since_us=None, until_us=None) == SessionFilter()
-    counts = session_list.count_on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [(day, day_name(day), counts.get(day), some) for day, some in found]
 
 
 def _projects(database: Database, agent_id: str) -> list[tuple[str, str]]:
@@ -176,21 +135,14 @@ def _options(known: list[tuple[str, str]], chosen: str | None) -> list[tuple[str
 
 
 def threads(request: ViewRequest) -> WebPage:
-    """Shows the threads whose names contain the words `q`, the one that was worked on last first."""
-    words = request.query.get("q", "").strip()
-    wanted = words.casefold().split()
+    """Shows the threads, the one that was worked on last first."""
     with reading(request.site.place) as database:
-        found = [
-            one
-            for one in nodes.summaries(database, request.agent)
-            if all(word in f"{one.label} {one.harness or ''}".casefold() for word in wanted)
-        ]
-        chosen = portion(found, request.query.get("page"), THREADS)
+        chosen = portion(list(nodes.summaries(database, request.agent)), request.query.get("page"), THREADS)
         names = distinct_names(one.project for one in chosen.rows)
         shown = [one._replace(label=names.get(one.project or "", one.label)) for one in chosen.rows]
         left = {one.thread_id: statements_store.list_of_thread(database, request.agent, one.thread_id) for one in shown}
     steps = {name: next((text for kind, text in some if kind == "next"), None) for name, some in left.items()}
-    return WebPage("threads", "Threads", {"rows": shown, "steps": steps, "portion": chosen, "words": words})
+    return WebPage("threads", "Threads", {"rows": shown, "steps": steps, "portion": chosen})
 
 
 def node(request: ViewRequest) -> WebPage:

@@ -7,7 +7,7 @@ be linked to: markup never extends over the end of its line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -22,12 +22,10 @@ from markupsafe import Markup
 
 # A longer line is shown without markup.
 MARKED_UP = 2_000
-_LONG_CODE = 12  # lines of code beyond which it is folded
 
-_TAGS = {"a", "blockquote", "code", "details", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span"}
-_TAGS |= {"strong", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+_TAGS = {"a", "blockquote", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span"}
+_TAGS |= {"strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"*": {"class", "id"}, "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}}
-_FENCE = re.compile(r" {0,12}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _WIKILINK = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _HANDLE = re.compile(r"(?<!\S)\^([a-z]-[a-z2-7]+)(?!\S)")
 _SPECIAL = re.compile(r"[\\`*_\[^]")
@@ -73,19 +71,19 @@ class Links:
 
 
 class Prose:
-    """A parsed text of Markdown, its lines counted from `first`; `fence` was opened before it.
+    """A parsed text of Markdown, its lines counted from `first`.
 
     `targets` are the destinations of its links, as written, and the ids of its handles.
     """
 
-    def __init__(self, text: str, first: int = 1, fence: str = "", *, inline: bool = False) -> None:
+    def __init__(self, text: str, first: int = 1, *, inline: bool = False) -> None:
         self.text = text
         self._shown = bool(text.strip())
         self._tokens: list[Token] = []
         if inline:
             self._tokens.append(Token("inline", "", 0, children=_line(text)))
         else:
-            self._parse_blocks([fence, *text.split("\n")] if fence else text.split("\n"), first - bool(fence))
+            self._parse_blocks(text.split("\n"), first)
         inner = [child for token in self._tokens for child in token.children or ()]
         self.targets = {child.meta["target"] for child in inner if child.type == "link_close"}
 
@@ -133,18 +131,6 @@ class Prose:
         return Markup(nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None))  # noqa: S704
 
 
-def open_fence(lines: Iterable[str]) -> str:
-    """Returns the fence of the code block that some lines leave open; empty if there is none."""
-    fence = ""
-    for raw in lines:
-        if fence:
-            bare = raw.strip()
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif mark := _FENCE.fullmatch(raw):
-            fence = mark[1] or mark[2]
-    return fence
-
-
 def _raw(html: str) -> Token:
     return Token("html_inline", "", 0, content=html)
 
@@ -168,15 +154,12 @@ def _line(text: str) -> list[Token]:
 
 
 def _code(token: Token, first: int) -> str:
-    """Returns a block of code, folded if it is long; its lines keep their ends, so that they are copied as written."""
+    """Returns a block of code; its lines keep their ends, so that they are copied as written."""
     held = token.content.split("\n")[:-1]
     lines = "".join(
         f'<span class="line" id="L{number}">{escapeHtml(text)}\n</span>' for number, text in enumerate(held, first)
     )
     label, code = escapeHtml(token.info.strip()), f'<pre tabindex="0"><code>{lines}</code></pre>'
-    if len(held) > _LONG_CODE:
-        summary = f'{label or "code"} <span class="quiet">{len(held):,} lines</span>'
-        return f'<details class="long"><summary>{summary}</summary>{code}</details>'
     return f'<p class="label">{label}</p>{code}' if label else code
 
 

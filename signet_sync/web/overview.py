@@ -26,7 +26,7 @@ from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web.formatting import day_name
 from signet_sync.web.link_targets import PageSection, sections, targets
-from signet_sync.web.lists import every
+from signet_sync.web.lists import running
 from signet_sync.web.markdown import LinkTarget
 from signet_sync.web.request import ViewRequest, WebPage, portion, tone_of
 
@@ -40,8 +40,7 @@ _FIRST_STEPS = {
 }
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 SEALED = 60  # sealed files on a page
-SHOWN = 8  # files of one code, unless that code is requested
-OF_CODE = 200
+SHOWN = 20  # files of one code; the command `check` lists all
 
 # Problems that a person has to solve come first.
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn", "ignored": "warn"}
@@ -88,10 +87,6 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
     if status["state"] == "stopped" and status["readable"] and not status["stale_heartbeat"]:
         remedy = "the command runs one in the foreground; signet-sync service install starts one with every login"
         found.append(Advice(False, "no agent is running, so changes in the vault are not indexed", remedy, "run"))
-    for name in status["set_aside"]:
-        found.append(Advice(False, f"a damaged database was moved aside: {name}", "see doctor", "doctor"))
-    if status["tokens"]["trouble"]:
-        found.append(Advice(False, status["tokens"]["trouble"], "rules are used instead"))
     intake = status["intake"]
     if intake["given_up"] or intake["refused"]:
         message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} ends of sessions refused"
@@ -118,7 +113,7 @@ def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
         "unlisted": max(sessions - logged, 0),
         "artifacts": artifacts,
         "days": [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
-        "running": every(database, request.agent)[:LATEST],
+        "running": running(database, request.agent)[:LATEST],
         "problems": sum(one.verdict in PROBLEMS for one in mine),
     }
 
@@ -182,20 +177,19 @@ def _show_value(value: object) -> str:
 
 
 def problems(request: ViewRequest) -> WebPage:
-    """Shows all problems; with `code` every file of one code."""
-    code = request.query.get("code")
+    """Shows all problems."""
     with reading(request.site.place) as database:
         batches = violations.batches(database, request.agent)[::-1]
-        groups = _groups(request, database, {one.path for batch in batches for one in batch.files}, code)
+        groups = _groups(request, database, {one.path for batch in batches for one in batch.files})
         drifted = len(entities_store.drift(database, request.agent))
-        led = _find_links(database, request, [path for group in groups for path, _ in group["files"].rows])
-    found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files if not code]
+        led = _find_links(database, request, [path for group in groups for path, _ in group["files"]])
+    found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files]
+    sealed = portion(found, request.query.get("page"), SEALED)
     data = {
-        "sealed": portion(found, request.query.get("page"), SEALED),
-        "groups": groups,
+        "sealed": sealed,
+        "groups": groups if sealed.before is None else [],
         "led": led,
-        "others": sum(group["files"].total for group in groups),
-        "code": code,
+        "others": sum(group["total"] for group in groups),
         "drifted": drifted,
     }
     return WebPage("violations", "Problems", data)
@@ -213,7 +207,7 @@ def _find_links(database: Database, request: ViewRequest, paths: list[str]) -> d
     return found
 
 
-def _groups(request: ViewRequest, database: Database, sealed: set[str], wanted: str | None) -> list[dict[str, Any]]:
+def _groups(request: ViewRequest, database: Database, sealed: set[str]) -> list[dict[str, Any]]:
     """Returns what is not indexed by its code, by urgency: files of the agent, and those whose agent is unknown."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for one in counts.problems(database):
@@ -226,11 +220,8 @@ def _groups(request: ViewRequest, database: Database, sealed: set[str], wanted: 
             found.setdefault(("ignored", "conflict-copy"), []).append((copy.path, said))
     groups = []
     for (verdict, code), rows in found.items():
-        if wanted not in (None, code):
-            continue
         alone = code in _LEFT_ALONE
         messages = {message for _, message in rows}
-        shown = portion(rows, request.query.get("page") if wanted else None, OF_CODE if wanted else SHOWN)
         groups.append(
             {
                 "verdict": verdict,
@@ -238,7 +229,8 @@ def _groups(request: ViewRequest, database: Database, sealed: set[str], wanted: 
                 "tone": "quiet" if alone else _TONES[verdict],
                 "message": messages.pop() if len(messages) == 1 else "",
                 "hint": "" if alone else hint_for(code, "PATH"),
-                "files": shown,
+                "files": rows[:SHOWN],
+                "total": len(rows),
             }
         )
     return sorted(groups, key=lambda one: (one["code"] in _LEFT_ALONE, _ORDER.index(one["verdict"]), one["code"]))

@@ -2,47 +2,32 @@
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, read
-from signet_sync.formats.ids import derive_token
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
 from signet_sync.sessions import store as results
-from signet_sync.sessions.live import store as live_store
-from signet_sync.sessions.live.store import LiveSession
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import artifacts, sessions, texts
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text import chunking
-from signet_sync.text.chunking import ChunkSpan, label_of, speaker_of
+from signet_sync.text.chunking import ChunkSpan, speaker_of
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.sentences import basename
 from signet_sync.web.link_targets import find_prose_targets
-from signet_sync.web.lists import name_running
-from signet_sync.web.markdown import Prose, open_fence
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage
 
-_CHARACTERS = 64_000  # of the turns of a running session
-_TROUBLE = ("violation", "invalid")
 PART = 8_000  # tokens: about ten screens
-# For a session without files.
-_NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "statements"), ()),
-    **dict.fromkeys(("chosen", "missed", "manifest")),
-    "messages": {},
-    "pinned": False,
-    "lineage": {"node": None, "thread": None},
-}
 
 
 class Stretch(NamedTuple):
@@ -56,7 +41,7 @@ class Stretch(NamedTuple):
     @property
     def opening(self) -> str:
         """Returns the file that opens it."""
-        return self.paths.get("transcript") or next(iter(self.paths.values()))
+        return self.paths.get("summary") or next(iter(self.paths.values()))
 
 
 # ── a file in parts ──
@@ -100,8 +85,6 @@ class Script:
         return max(bisect_right(self.parts, place, key=lambda piece: piece.start) - 1, 0)
 
 
-# A reader usually requests the next part of the same text.
-@lru_cache(maxsize=1)
 def split(text: str, first: int = 1, *, spoken: bool) -> Script:
     """Splits a text into parts; `spoken`: it is a conversation."""
     begun = tuple(chunking.turns(text)) if spoken else ()
@@ -136,8 +119,7 @@ def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: 
     """Returns a turn between two positions, without its head."""
     speaker = speaker_of(turn.label)
     if begin > turn.start:
-        fence = open_fence(script.text[turn.start : begin].split("\n"))
-        return TurnView(speaker, turn.label, turn.at, 0, True, Prose(script.text[begin:end], line, fence))
+        return TurnView(speaker, turn.label, turn.at, 0, True, Prose(script.text[begin:end], line))
     inner = line + script.text.count("\n", begin, turn.words)
     said = script.text[turn.words : end].removeprefix(" · ")
     # Words may follow the head on the same line.
@@ -170,16 +152,6 @@ class ArtifactView:
     def parts(self) -> int:
         """Returns how many parts its text has."""
         return len(self.script.parts) if self.script else 0
-
-    @property
-    def first_line(self) -> int:
-        """Returns the first line of the part."""
-        return self.script.line_at(self.script.parts[self.part].start) if self.script and self.turns else 0
-
-    @property
-    def last_line(self) -> int:
-        """Returns the last line of the part."""
-        return self.script.line_at(self.script.parts[self.part].end - 1) if self.script and self.turns else 0
 
 
 def read_artifact(
@@ -247,26 +219,20 @@ def _line(value: Any) -> str:
 
 
 def session(request: ViewRequest) -> WebPage:
-    """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
+    """Shows a session that has files; else a page that explains what happened to it, and what to do."""
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
         ref = results.find(database, request.agent, token, session_id)
-        live = _buffers(database, request.agent, token, session_id, ref)
-        if ref is not None:
-            return _session_page(request, database, ref, live)
-        if live:
-            return _only_running(request, database, token, live)
         # An address cut after the token: the session, if only one has it, else the token is what is not found.
-        if not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
-            return _session_page(request, database, found[0], _buffers(database, *found[0][:3], found[0]))
-        return _missing(request, results.find_removal(database, request.agent, token, session_id))
+        if ref is None and not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
+            ref = found[0]
+        if ref is None:
+            return _missing(request, results.find_removal(database, request.agent, token, session_id))
+        return _show(request, database, ref)
 
 
-# ── sessions with files ──
-
-
-def _session_page(request: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
-    held, strays = sessions.files(database, ref), results.problem_files(database, ref)
+def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
+    place, held, strays = request.site.place, sessions.files(database, ref), results.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
@@ -274,37 +240,17 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
     path = next((path for path in (asked, f"memory/{asked}") if path in codes), None)  # by its path or its name
     # The stretch of the requested file, else the newest.
     wanted = [one for one in stretches if path is None or path in one.paths.values()]
-    chosen = None if not wanted else wanted[0] if path else wanted[-1]
+    chosen = wanted[-1] if wanted else None
+    shown = _read_files(request, database, chosen, path, codes)
     manifest = document and document["manifest"]
+    beside = read_artifact(place, database, manifest, "manifest", codes[manifest], "M") if manifest else None
     title = (document and document["sentence"]) or "The files of this session are gone"
     thread_id, before, after = results.find_neighbours(database, ref)
     node = next(iter(references.best(database, ref)), None)
     thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
-    data = {
-        **_head(ref, document, title),
-        "stretches": stretches,
-        "chosen": chosen,
-        "shown": _choose_files(request, database, chosen, path, codes),
-        "strays": [stray for stray in strays if stray.verdict in _TROUBLE],
-        "copies": [stray for stray in strays if stray.verdict not in _TROUBLE],
-        "messages": {stray.path: stray.message for stray in strays},
-        "missed": None if path else asked or None,
-        "manifest": read_artifact(request.site.place, database, manifest, "manifest", codes[manifest], "M")
-        if manifest
-        else None,
-        "running": bool(live),
-        "live": _live_turns(database, request.agent, live),
-        "lineage": {"node": node, "thread": thread, "before": before, "after": after},
-        "memories": results.memories(database, ref),
-        "statements": results.statements(database, ref),
-        "pinned": node is not None and memories.is_pinned(database, request.agent, node),
-    }
-    return _page(request, database, title, data)
-
-
-def _head(ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
     project = document and document["project"]
-    return {
+    read = [turn.prose for artifact in (*shown, beside) if artifact is not None for turn in artifact.turns]
+    data = {
         "heading": title,
         "token": ref.session_token,
         "session_id": ref.session_id,
@@ -312,7 +258,20 @@ def _head(ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[
         "project": project,
         "project_name": basename(project) if project else None,
         "harness": document and document["harness"],
+        "stretches": stretches,
+        "chosen": chosen,
+        "shown": shown,
+        "strays": strays,
+        "messages": {stray.path: stray.message for stray in strays},
+        "missed": None if path else asked or None,
+        "manifest": beside,
+        "lineage": {"node": node, "thread": thread, "before": before, "after": after},
+        "memories": results.memories(database, ref),
+        "statements": results.statements(database, ref),
+        "pinned": node is not None and memories.is_pinned(database, request.agent, node),
+        "links": find_prose_targets(database, request.agent, read),
     }
+    return WebPage("session", title, data)
 
 
 def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
@@ -331,97 +290,30 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
     return stretches
 
 
-def _choose_files(
+def _read_files(
     request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
 ) -> list[ArtifactView]:
-    """Returns the files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
-
-    The requested one, else the last, is shown by part; its first part is preceded by the beginning of the summary.
-    """
+    """Reads the requested file, by part or line; without a request all files of the stretch, from their beginnings."""
     part, line, body = (_number(request, name) for name in ("part", "line", "body"))
-
-    def read(path: str, kind: str) -> ArtifactView:
-        return read_artifact(
-            request.site.place,
-            database,
-            path,
-            kind,
-            codes[path],
-            "L",
-            part=part - 1,
-            line=line or body,
-            of_body=not line,
-        )
-
-    if chosen is None:
-        name = artifact_name(path.rpartition("/")[2]) if path else None
+    if path is not None:
+        name = artifact_name(path.rpartition("/")[2])
         kind = name.kind if name else "file"
-        return [] if path is None or kind == "manifest" else [read(path, kind)]
-    order = [kind for kind in ("summary", "compaction", "transcript") if kind in chosen.paths]
-    if path is not None and path == chosen.paths.get("summary"):
-        order = ["summary"]
-    elif path is not None and (part > 1 or line or body):
-        order = [kind for kind in order if chosen.paths[kind] == path]
-    first = next((kind for kind in order if chosen.paths[kind] == path), order[-1])
+        at: dict[str, Any] = {"part": part - 1, "line": line or body, "of_body": not line}
+        read = read_artifact(request.site.place, database, path, kind, codes[path], "L", **at)
+        return [] if kind == "manifest" else [read]
+    paths = chosen.paths if chosen is not None else {}
+    kinds = [kind for kind in ("summary", "compaction", "transcript") if kind in paths]
     return [
-        read(chosen.paths[kind], kind)
-        if kind == first
-        else read_artifact(request.site.place, database, chosen.paths[kind], kind, codes[chosen.paths[kind]], "S")
-        for kind in order
+        read_artifact(
+            request.site.place, database, paths[kind], kind, codes[paths[kind]], "L" if kind == kinds[-1] else "S"
+        )
+        for kind in kinds
     ]
 
 
 def _number(request: ViewRequest, name: str) -> int:
     text = request.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def _only_running(request: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
-    newest = live[0]
-    ref = SessionRef(request.agent, token, newest.session_id or newest.session_key, newest.session_key)
-    title = name_running(database, request.agent, newest)
-    data = _NOTHING | _head(ref, None, title)
-    data |= {"running": True, "live": _live_turns(database, request.agent, live)}
-    return _page(request, database, title, data)
-
-
-def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
-    read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
-    texts = [turn.prose for artifact in read for turn in artifact.turns] + [turn["prose"] for turn in data["live"]]
-    return WebPage("session", title, data | {"links": find_prose_targets(database, request.agent, texts)})
-
-
-# ── running sessions ──
-
-
-def _buffers(
-    database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
-) -> list[LiveSession]:
-    """Returns the live turns of a session; one without files is identified by what its token is derived from."""
-    key = ref.session_key if ref else None
-    return [
-        one
-        for one in live_store.sessions(database, agent_id)
-        if (session_id in (one.session_id, one.session_key) or (key and not one.session_id and one.session_key == key))
-        and (ref is not None or derive_token(agent_id, one.session_key, one.session_id) == token)
-    ]
-
-
-def _live_turns(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[dict[str, Any]]:
-    """Returns the newest turns, as many as a page shows."""
-    said = [turn for one in of for turn in live_store.transcript(database, agent_id, one.session_key, one.session_id)]
-    room, found = _CHARACTERS, list[dict[str, Any]]()
-    for turn in sorted(said, key=lambda turn: (turn.at, turn.turn), reverse=True):
-        if room <= 0:
-            break
-        words = turn.content[:room]
-        about = {"speaker": speaker_of(turn.role), "label": label_of(turn.role), "at": turn.at, "prose": Prose(words)}
-        found.append({**about, "shortened": len(words) < len(turn.content)})
-        room -= max(len(words), 1)
-    return found[::-1]
-
-
-# ── missing sessions ──
 
 
 def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:

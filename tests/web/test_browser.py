@@ -9,12 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -239,7 +237,7 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(act
         way(1, "Restore…").click()
         page.get_by_role("button", name="Restore", exact=True).click()
         expect(page.get_by_role("status")).to_be_visible()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Restored 1 file")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Restored")
         assert visit.grid(axe=True) == [] and "keeps" in summary(acting.vault, 1).read_text("utf-8")
         page.goto(visit.origin + "/violations")
         way(2, "Accept…").focus()
@@ -248,46 +246,12 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(act
         page.keyboard.type(f"it is right {EVIL}")
         page.keyboard.press("Enter")
         expect(page.get_by_role("status")).to_be_visible()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Accepted 1 file")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Accepted")
         assert visit.faults == []
     log = acting.vault.state / "logs" / "ui.log"
     assert oct(log.stat().st_mode)[-3:] == "600" and oct(log.parent.stat().st_mode)[-3:] == "700"
     assert f"INFO accept memory/{summary(acting.vault, 2).name} of default: done\n" in log.read_text("utf-8")
     assert EVIL not in log.read_text("utf-8") and "restore" in acting.vault.call("logs", "ui").out
-
-
-@pytest.mark.slow
-def test_another_page_of_this_machine_cannot_act(acting: World) -> None:
-    """A form at another port comes with the strict cookie, because ports are one site, and is refused."""
-    with acting.visit("/do/remember") as visit:
-        hidden = {
-            str(one.get_attribute("name")): str(one.get_attribute("value"))
-            for one in visit.page.locator("input[type=hidden]").all()
-        }
-        fields = "".join(
-            f'<input name="{name}" value="{value}">'
-            for name, value in (hidden | {"text": "Forged", "type": "note"}).items()
-        )
-        body = f'<form method="post" action="{visit.origin}/do/remember">{fields}<button>Go</button></form>'.encode()
-
-        class Other(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("content-type", "text/html")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        with HTTPServer(("127.0.0.1", 0), Other) as other:
-            threading.Thread(target=other.serve_forever, daemon=True).start()
-            page = visit.context.new_page()
-            page.goto(f"http://127.0.0.1:{other.server_port}/")
-            page.get_by_role("button", name="Go").click()
-            expect(page.locator("body")).to_contain_text("The request came from another page.")
-            other.shutdown()
-        assert acting.vault.rows("select count(*) from memories where content = 'Forged'") == [(0,)]
 
 
 # ── every view: slow, the first of the actions is the quick one ──
@@ -419,7 +383,7 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
             assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
             assert view == "settings" or "__pwned" in visit.page.locator("body").inner_text(), view
             assert "agent=mallory" in visit.page.url, view
-        for path in (f"/recall?q={EVIL}", f"/sessions?from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
+        for path in (f"/recall?q={EVIL}", f"/?agent={EVIL}"):
             visit.page.goto(visit.origin + path)
             assert visit.page.evaluate("window.__pwned") is None
         # An agent that is none is not found; else nothing happened.
@@ -428,38 +392,3 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
 
 
 # ── what a person does ──
-
-
-def focused(page: Page, what: str) -> Any:
-    """Something of the element that has the focus."""
-    return page.evaluate(f"(() => {{ const at = document.activeElement; return {what}; }})()")
-
-
-@pytest.mark.slow
-def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
-    with world.visit() as visit:
-        page = visit.enter()
-        expect(page.locator(".foot")).to_contain_text("~/notes")
-        page.keyboard.press("Tab")
-        skip = page.get_by_role("link", name="Skip to the content")
-        expect(skip).to_be_focused()
-        expect(skip).to_be_in_viewport()
-        for _ in range(12):
-            assert focused(page, "getComputedStyle(at).outlineStyle") != "none", focused(page, "at.outerHTML")
-            page.keyboard.press("Tab")
-        skip.focus()
-        page.keyboard.press("Enter")
-        expect(page.locator("main")).to_be_focused()
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_commands_are_copied(world: World) -> None:
-    with world.visit() as visit:
-        visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)
-        page = visit.enter()
-        button = page.get_by_role("button", name=re.compile("^Copy: ")).first
-        button.click()
-        expect(button).to_have_text("Copied")
-        assert page.evaluate("navigator.clipboard.readText()").startswith("signet-sync")
-        assert visit.faults == []

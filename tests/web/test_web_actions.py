@@ -28,7 +28,6 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
-from signet_sync.text.sentences import flatten
 from signet_sync.web import acting, app
 from signet_sync.web.acting import LIFE, FormTokens
 
@@ -53,7 +52,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
         with opened(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, "default", "user", "Jo <b>M</b>", now_us=NOW_US).id
             operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
-            operations.guard("pin", workspace, "default", jo, now_us=NOW_US)
             proposal = operations.set_section(
                 workspace, "default", jo, "preferences", f"Tables {HOSTILE}", propose=True, now_us=NOW_US
             ).event_id
@@ -140,9 +138,9 @@ def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> N
     path = known(vault)["paths"][0]["summary"]
     form = Form(visitor(vault), "restore", path=path)
     assert "breaks its word" in form.page.text and "keeps its word" in form.page.text
-    assert "1 file is written again as sealed" in form.page.text and "is replaced, and not kept" in form.page.text
+    assert "written again as sealed" in form.page.text and "is replaced, and not kept" in form.page.text
     done = form.send()
-    assert done.status_code == 200 and "Restored 1 file" in done.text
+    assert done.status_code == 200 and f"Restored {path}." in done.text
     assert "keeps its word" in (vault / path).read_text("utf-8") and path not in opened_violations(vault)
 
 
@@ -154,7 +152,7 @@ def test_a_missing_file_is_restored_and_one_is_accepted_as_gone(vault: Vault) ->
     assert "Restored" in Form(someone, "restore", path=path).send().text and (vault / path).exists()
     (vault / path).unlink()
     vault.reindex()
-    assert "Accepted 1 file" in Form(someone, "accept", path=path).send(reason="it was a test").text
+    assert "Accepted memory/" in Form(someone, "accept", path=path).send(reason="it was a test").text
     assert path not in opened_violations(vault)
     with vault.database() as database:
         (gone,) = violations_store.list_accepted_gone(database)
@@ -169,21 +167,18 @@ def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault
         assert refused.status_code == 400 and "Nothing was done: “Reason” is empty." in refused.text
     assert path in opened_violations(vault)
     done = Form(someone, "accept", path=path).send(reason="<b>I meant it</b>")
-    assert "Accepted 1 file" in done.text and path not in opened_violations(vault)
+    assert f"Accepted {path}." in done.text and path not in opened_violations(vault)
     assert vault.rows("select reason from acceptances where path = ?", path) == [("<b>I meant it</b>",)]
 
 
-def test_all_are_settled_for_the_agent_of_the_page_alone(vault: Vault) -> None:
-    someone = visitor(vault)
-    theirs = known(vault)["paths"][3]["summary"]
-    form = Form(someone, "restore")
-    assert "Restore 3 files?" in form.page.text and theirs not in form.page.text
-    assert someone.get("/do/restore", params={"path": theirs}).status_code == 404
-    assert "Restored 3 files" in form.send().text
-    assert opened_violations(vault) == [theirs]
-    assert someone.get("/do/restore").status_code == 404
-    assert "Accepted 1 file" in Form(someone, "accept", agent="scout").send(reason="all of it").text
-    assert opened_violations(vault) == []
+def test_a_file_of_another_agent_is_settled_on_the_page_of_that_agent_alone(vault: Vault) -> None:
+    theirs, someone = known(vault)["paths"][3]["summary"], visitor(vault)
+    for action, target in (("restore", {"path": theirs}), ("accept", {"path": theirs}), ("restore", {})):
+        assert someone.get(f"/do/{action}", params=target).status_code == 404
+    form = Form(someone, "restore", path=theirs, agent="scout")
+    done = form.send()
+    assert "agent=scout" in form.address and "agent=scout" in str(done.url) and f"Restored {theirs}." in done.text
+    assert theirs not in opened_violations(vault) and len(opened_violations(vault)) == 3
 
 
 def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
@@ -208,20 +203,6 @@ def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vau
     assert "Rejected" in Form(visitor(vault), "reject", proposal=known_ones["proposal"]).send(reason="not so").text
     events = vault.call("entity", "log", known_ones["entity"], "--json").json["events"]
     assert [(one["actor"], one["text"]["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
-
-
-def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
-    jo, someone = known(vault)["entity"], visitor(vault)
-    late = Form(someone, "guard", entity=jo, op="unpin")
-    for op, told in (("unpin", "Pin removed"), ("lock", "Locked"), ("unlock", "Lock removed"), ("pin", "Pinned")):
-        form = Form(someone, "guard", entity=jo, op=op)
-        assert flatten("Jo <b>M</b>") in Elements(form.page.text).text and told in form.send().text
-        assert {"pin": "matters as it is", "lock": "Only people write it"}.get(op, "") in form.page.text
-    # It is pinned again, as it was when that form was made.
-    assert "Pin removed" in late.send().text
-    events = vault.call("entity", "log", jo, "--json").json["events"]
-    assert {one["actor"] for one in events if one["op"] in ("unpin", "lock", "unlock")} == {"person"}
-    assert someone.get("/do/guard", params={"entity": jo, "op": "erase"}).status_code == 404
 
 
 def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
@@ -263,7 +244,6 @@ def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> Non
     done = Form(someone, "remember").send(
         text=f"Ada <i>wants</i>\r\nshort answers, not {secret}",
         type="preference",
-        tags="ada, Short answers",
         private="yes",
     )
     assert "Remembered" in done.text and "1\u202fsecret" not in done.text and "1 secret in it was replaced" in done.text
@@ -286,7 +266,6 @@ def test_what_cannot_be_remembered_comes_back_as_it_was_typed(vault: Vault) -> N
         ({"text": "y" * 5000, "type": "note"}, "too long"),
         ({"text": "kept <words>", "type": "nonsense"}, "none of what can be chosen"),
         ({"text": "kept <words>", "type": ""}, "is empty"),
-        ({"text": "kept <words>", "type": "note", "tags": "x" * 500}, "Nothing was done"),
     ):
         again = Form(someone, "remember").send(**words)
         assert again.status_code == 400 and why in again.text
@@ -312,31 +291,13 @@ def test_a_session_is_removed_after_its_dry_run(vault: Vault) -> None:
     assert someone.get("/do/remove", params={"session": session}).status_code == 404
 
 
-def test_a_full_pass_finds_what_is_new(vault: Vault) -> None:
-    vault.session(9)
-    done = Form(visitor(vault), "reindex").send()
-    assert "The pass has ended" in done.text
-    assert vault.rows("select count(*) from memory_artifacts where session_id = ?", numbered(9)["session_id"]) == [(3,)]
-
-
-def test_a_pass_that_halts_says_so_and_removes_nothing(vault: Vault) -> None:
-    for path in vault.memory.iterdir():
-        path.unlink()
-    done = Form(visitor(vault), "reindex").send()
-    assert "The pass halted" in done.text and "What to do" in done.text
-    refused = visitor(vault).get("/do/remove", params={"session": numbered(6)["session_id"]})
-    assert refused.status_code == 200
-    refused = Form(visitor(vault), "remove", session=numbered(6)["session_id"]).send(reason="x", quoting="keep")
-    assert refused.status_code == 503 and "nothing can be done while files are missing" in refused.text.lower()
-
-
 # ── nothing is done that was not shown ──
 
 
 def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
     someone, ids = visitor(vault), known(vault)
     path = ids["paths"][0]["summary"]
-    forms = [Form(someone, "restore", path=path), Form(someone, "accept", path=path), Form(someone, "restore")]
+    forms = [Form(someone, "restore", path=path), Form(someone, "accept", path=path)]
     spoil(vault, path, "shatters")
     for form in forms:
         late = form.send(reason="it was right")
@@ -347,7 +308,7 @@ def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault:
     again = Elements(forms[1].send(reason="it was right").text)
     forms[1].hidden = {str(one["name"]): str(one["value"]) for _, one in again.found if one.get("type") == "hidden"}
     assert [one["value"] for _, one in again.found if one.get("name") == "reason"] == ["it was right"]
-    assert "Accepted 1 file" in forms[1].send(reason="it was right").text
+    assert "Accepted memory/" in forms[1].send(reason="it was right").text
 
 
 def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
@@ -363,8 +324,8 @@ def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
         return outcome
 
     someone = visitor(vault)
-    for action, target in (("restore", {"path": path}), ("accept", {"path": path}), ("restore", {})):
-        form = Form(someone, action, **target)
+    for action in ("restore", "accept"):
+        form = Form(someone, action, path=path)
         with monkeypatch.context() as race:
             race.setattr(integrity_operations, "run_pass", saved_after)
             late = form.send(reason="it is right")
@@ -382,7 +343,6 @@ def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None
         Form(someone, "remove", session=numbered(6)["session_id"]),
     ]
     with opened(str(vault.root), Settings()) as workspace:
-        operations.guard("unpin", workspace, "default", ids["entity"], now_us=NOW_US)
         operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
     for command in (
         ("forget", ids["memory"]),
@@ -428,7 +388,6 @@ def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
         other.hidden,
         Form(someone, "accept", path=path).hidden,
         Form(visitor(vault), "restore", path=path).hidden,
-        Form(someone, "restore").hidden,
     ):
         refused = someone.post(form.address, data=hidden, headers=HEADERS)
         assert refused.status_code == 403 and "Nothing was done" in refused.text
@@ -502,17 +461,6 @@ def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> Non
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert actor.request(method, "/do/remember", headers=HEADERS).status_code == 405
     assert actor.post("/recall", headers=HEADERS).status_code == 405
-
-
-# ── for one agent, whatever names hold ──
-
-
-def test_a_page_of_an_agent_leads_back_to_the_same_agent(vault: Vault) -> None:
-    form = Form(visitor(vault), "restore", agent="scout")
-    assert "agent=scout" in form.address
-    done = form.send()
-    assert "agent=scout" in str(done.url) and "Restored 1 file" in done.text
-    assert all("agent=scout" in link for link in harmless(done.text).links if link.startswith("/violations"))
 
 
 # ── other processes, failures, the log ──

@@ -72,9 +72,9 @@ def jo(vault: Vault, **query: str) -> dict[str, Any]:
 
 def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
     data = entities.entities(asked(vault.root)).data
-    shown = [(heading, [card["entity"].title for card in cards]) for heading, _, cards in data["kinds"]]
+    shown = [(heading, [card["entity"].title for card in cards]) for heading, cards in data["kinds"]]
     assert shown == [("Users", [NAME]), ("Parts", ["lantern"]), ("Relationships", ["reviews"])]
-    assert data["kinds"][0][2][0]["proposals"] == 1 and data["lost"] == []
+    assert data["kinds"][0][1][0]["proposals"] == 1 and data["lost"] == []
     assert data["events"] > 10
     harmless(visitor(vault.root).get("/entities").text)
 
@@ -106,16 +106,6 @@ def test_evidence_leads_to_the_line_that_it_rests_on(vault: Vault) -> None:
     assert not [link for link in links if link.startswith("/sessions/")]
 
 
-def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entities, "ENTITIES", 2)
-    first, second = (entities.entities(asked(vault.root, page=str(page))).data for page in (1, 2))
-    shown = [card["entity"].id for data in (first, second) for _, _, cards in data["kinds"] for card in cards]
-    assert len(shown) == len(set(shown)) == 3 and [number for _, number, _ in first["kinds"]] == [1, 1]
-    assert "/entities?page=2" in harmless(visitor(vault.root).get("/entities").text).links
-
-
 def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> None:
     profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
     profile.write_text(profile.read_text("utf-8").replace("**short**", "**long**"), "utf-8")
@@ -140,5 +130,5 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     page = harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text).text
     settle = next(line for line in page.splitlines() if "--keep events" in line)
     kinds = entities.entities(asked(vault.root)).data["kinds"]
-    assert [card["drifted"] for _, _, cards in kinds for card in cards] == [True, False, False]
+    assert [card["drifted"] for _, cards in kinds for card in cards] == [True, False, False]
     assert run(vault, f"{settle[settle.index('signet-sync') :]} --yes").code == 0 and jo(vault)["drifted"] == []

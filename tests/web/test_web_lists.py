@@ -198,12 +198,10 @@ def node(graph: Vault, name: str, **query: str) -> dict[str, Any]:
     return lists.node(asked(graph.root, given={"node": name}, **query)).data
 
 
-def test_threads_stand_newest_first_and_words_choose_them(graph: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_stand_newest_first_a_page_at_a_time(graph: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     lantern, wick = listed(graph)
     assert (lantern.label, lantern.sessions, wick.sessions) == ("lantern", 7, 2)
-    assert [row.label for row in listed(graph, q="LANTERN codex")] == ["lantern"]
     guest = visitor(graph.root)
-    assert listed(graph, q="nobody") == [] and "Use other words" in guest.get("/threads?q=nobody").text
     monkeypatch.setattr(lists, "THREADS", 1)
     assert [row.label for row in listed(graph)] == ["lantern"] and len(listed(graph, page="2")) == 1
     assert 'href="/threads?page=2"' in guest.get("/threads").text

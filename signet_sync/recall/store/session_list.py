@@ -6,11 +6,10 @@ Imports no slow module.
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.query import read, snippet
 from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
@@ -131,13 +130,6 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
     """Returns the harnesses of an agent's sessions."""
     every = "select distinct harness from thread_sessions where agent_id = ? and harness is not null order by 1"
     return [harness for (harness,) in database.execute(every, (agent_id,))]
-
-
-def count_on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
-    """Returns how many sessions some days of the person have."""
-    within = "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?"
-    spans = ((day, parse_moment(day), parse_moment(day, ends=True)) for day in days)
-    return {day: database.value(within, (agent_id, first, last)) for day, first, last in spans}
 
 
 # ── files with words, or that tell of a deed ──
