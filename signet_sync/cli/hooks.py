@@ -12,7 +12,6 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.capture.harnesses import registry
-from signet_sync.cli.init import show_models
 from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
 from signet_sync.cli.parsing import Group, SharedOption, command
 from signet_sync.errors import UsageError
@@ -69,7 +68,6 @@ def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: s
         _show_steps(done)
         for number, name in enumerate(names):
             click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
-        show_models(context.root)
         click.echo(f"to undo:       signet-sync hooks uninstall {names[0] if len(names) == 1 else hooks_install.AUTO}")
         click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
 

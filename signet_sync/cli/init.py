@@ -17,7 +17,6 @@ from signet_sync.cli.parsing import command
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
-from signet_sync.llm import provider_choice
 from signet_sync.settings import model
 from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import writing
@@ -43,7 +42,6 @@ def init(context: Context, path: str | None) -> None:
         click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
         if earlier:
             click.secho(f"  {earlier}", fg="yellow")
-        show_models(root)
         click.echo("next:")
         for words in ("setup", "reindex"):
             click.echo(f"  {context.command_line(words, root)}")
@@ -120,19 +118,6 @@ def template() -> str:
         lines += textwrap.wrap(field.doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
         lines.append(f"# {name} = {json.dumps(field.default, ensure_ascii=False)}")
     return "\n".join(lines) + "\n"
-
-
-def show_models(root: str) -> None:
-    """Prints the programs that PATH names with their settings; nothing if a person has decided, or without any."""
-    found = provider_choice.list_models(os.environ)
-    if not found or not provider_choice.is_undecided(model.load(root, anyway=True)[0]):
-        return
-    told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
-    click.echo(display(f"{told} {model.user_file()} one of:"))
-    for one in found:
-        click.echo(f"  # {one.name}")
-        for line in one.lines:
-            click.echo(f"  {line}")
 
 
 # ── demo ──

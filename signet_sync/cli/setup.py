@@ -19,7 +19,6 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
-from signet_sync.cli.init import show_models
 from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
 from signet_sync.cli.parsing import command
 from signet_sync.errors import ConfigError, SignetSyncError
@@ -31,6 +30,7 @@ from signet_sync.llm.provider_choice import list_models
 from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
 from signet_sync.pages.sections import clause
+from signet_sync.settings.model import user_file
 from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.files import require_root
 from signet_sync.text.digest_mark import ASKED
@@ -131,7 +131,7 @@ def setup(context: Context, yes: bool, dry_run: bool, exclude: tuple[str, ...], 
             for step in steps
         ],
         "signet": signet,
-        "models": [model.name for model in list_models(os.environ)],
+        "models": list(list_models(os.environ)),
         "told": told[:_TOLD],
         "asked": _find_question(context, told),
         "next": _list_next(context, steps, "\n".join(told[:_TOLD])),
@@ -392,7 +392,12 @@ def _list_next(context: Context, steps: list[Step], told: str) -> list[str]:
 
 def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
     show_by_hand([display(line) for step in steps for line in step.left])
-    show_models(context.root)
+    found = {} if context.settings().llm_provider else list_models(os.environ)
+    if found:
+        told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
+        click.echo(display(f"{told} {user_file()} one of:"))
+    for name, lines in found.items():
+        click.echo("\n".join((f"  # {name}", *(f"  {line}" for line in lines))))
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")
         return

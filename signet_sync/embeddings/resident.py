@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from signet_sync.embeddings.vectors import Held, Nearness, Vectors
     from signet_sync.settings.model import Settings
 
-LOOK, RETRY, REST = 5.0, 60.0, 300.0  # seconds between two looks; after a failure; that no question is asked after one
+# Seconds until the first look, and between two; after a failure; that no question is asked after one.
+FIRST, LOOK, RETRY, REST = 1.0, 5.0, 60.0, 300.0
 _BATCH = 8  # rows that a model gets at once
 _SECONDS, _PATIENCE = 60.0, 1.0  # that a server has for them, and for a question
 _SLOWER = 20.0  # the pause after a text, in times of what it took of a processor: on battery, or beside other work
@@ -64,7 +65,7 @@ class Resident(threading.Thread):
         if sys.platform == "linux":  # where it is of this thread alone
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
-        pause = self._look
+        pause = FIRST
         while not self._ends.wait(pause):
             try:
                 with closing(Database(self._database, create=False)) as database:
@@ -113,23 +114,19 @@ class Resident(threading.Thread):
         return self._look
 
     def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:
-        """Returns the vectors of what a text says; nothing of a row that the model refuses. Raises `ProviderError`."""
+        """Returns the vectors of what a text says; none if the model refuses it. Raises `ProviderError`."""
         import numpy as np
 
         from signet_sync.embeddings.vectors import pack
         from signet_sync.llm.providers import TextRefused
 
-        found: dict[int, Vectors] = {}
-        for at in range(0, len(said), _BATCH):
-            some = said[at : at + _BATCH]
-            try:
-                vectors = model.embed([text for _, text in some], _SECONDS)
-                found.update(zip((row for row, _ in some), vectors, strict=True))
-            except TextRefused:
-                for row, text in some:
-                    with suppress(TextRefused):
-                        found[row] = model.embed([text], _SECONDS)[0]
-        return pack(list(found), np.array(list(found.values()))) if found else b""
+        found: list[Vectors] = []
+        try:
+            for at in range(0, len(said), _BATCH):
+                found.append(model.embed([text for _, text in said[at : at + _BATCH]], _SECONDS))
+        except TextRefused:
+            return b""
+        return pack([row for row, _ in said], np.concatenate(found)) if found else b""
 
     def near(
         self, database: Database, ranges: Sequence[tuple[int, int]], question: str, at_once: bool

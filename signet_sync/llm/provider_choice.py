@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
@@ -21,8 +21,8 @@ _AGENT_YAML_LIMIT = 64 * 1024  # bytes
 _DEPTH = 20  # levels
 
 
-def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:
-    """Returns the provider of `[llm]`.
+def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider | None:
+    """Returns the provider of `[llm]`; None without one.
 
     Raises `ConfigError` if this machine or environment lacks what it needs (httpx, a key).
     """
@@ -42,7 +42,7 @@ def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> P
             name=block.provider,
             budget=budget,
         )
-    return providers.NullProvider()
+    return None
 
 
 def budget_for(settings: Settings) -> TokenBudget:
@@ -89,13 +89,6 @@ def _pipeline(root: str) -> Mapping[str, Any] | None:
     return pipeline if isinstance(pipeline, dict) else None
 
 
-class InstalledModel(NamedTuple):
-    """What could be used, and the lines of the user's settings that turn it on."""
-
-    name: str
-    lines: tuple[str, ...]
-
-
 _KNOWN = (
     ("claude", "claude -p", ('provider = "command"', 'command = ["claude", "-p"]')),
     ("codex", "codex exec", ('provider = "command"', 'command = ["codex", "exec", "--skip-git-repo-check", "-"]')),
@@ -103,14 +96,7 @@ _KNOWN = (
 )
 
 
-def list_models(environ: Mapping[str, str]) -> list[InstalledModel]:
-    """Lists the known programs that PATH names."""
+def list_models(environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Returns the known programs that PATH names, each with the lines of the user's settings that turn it on."""
     path = environ.get("PATH", "")
-    return [
-        InstalledModel(name, ("[llm]", *lines)) for program, name, lines in _KNOWN if shutil.which(program, path=path)
-    ]
-
-
-def is_undecided(settings: Settings) -> bool:
-    """Returns whether the user's settings neither name a provider nor turn models off."""
-    return not settings.llm_provider
+    return {name: ("[llm]", *lines) for program, name, lines in _KNOWN if shutil.which(program, path=path)}

@@ -55,17 +55,6 @@ class Provider(Protocol):
         """Returns the answer to a prompt, unchanged. Raises `ProviderError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class NullProvider:
-    """The provider if none is configured: everything is deterministic."""
-
-    name: str = "none"
-
-    def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """Always raises `ProviderError`."""
-        raise ProviderError("no provider is configured")
-
-
 # --- what it costs --------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ProviderError, WorkspaceError, reason
@@ -55,14 +54,13 @@ class Spent(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """Tokens by UTC day; the day of the last logged refusal; the last day on which every call is refused.
+    """Tokens by UTC day; the day of the last logged refusal.
 
     `failures` are the calls that failed in a row, the last one at `failed`.
     """
 
     days: dict[str, int]
     logged: str = ""
-    refused: str = ""
     failures: int = 0
     failed: int = 0
 
@@ -76,12 +74,11 @@ class _Record(NamedTuple):
         return until if self.failures >= FAILURES and self.failed <= now < until else 0
 
 
-class _Damaged(Exception):
-    """The record is not what this program writes; `raw` is what it holds."""
+class _Damaged(OSError):
+    """The record is not what this program writes: nothing is spent until a person has deleted it."""
 
-    def __init__(self, why: str, raw: bytes = b"") -> None:
-        super().__init__(why)
-        self.raw = raw
+    def __init__(self) -> None:
+        super().__init__(errno.EINVAL, "it is damaged; delete it to begin anew")
 
 
 class TokenBudget:
@@ -101,7 +98,7 @@ class TokenBudget:
         today = day_of(self._clock())
         try:
             with state_dir.token_lock(self._folder):
-                record = self._load(today)
+                record = self._read()
                 refusal = self._refusal(record, today, tokens)
                 if not refusal:
                     record.days[today] = record.days.get(today, 0) + tokens
@@ -111,16 +108,16 @@ class TokenBudget:
                 if first:
                     self._store(record._replace(logged=today))
         except (OSError, WorkspaceError) as error:
-            refusal, first = f"{self.path} cannot be updated: {reason(error)}", True
+            refusal, first = f"{self.path} cannot be used: {reason(error)}", True
         if first:
             logger.warning("no language model is asked, rules are used instead: {}", refusal)
-        raise BudgetSpent(refusal, hint="llm.daily_tokens in your own settings is the most for a day")
+        raise BudgetSpent(refusal, hint=f"llm.daily_tokens is the most for a day; {self.path} has the count")
 
     def settle(self, reserved: Reservation, tokens: int) -> None:
         """Replaces a reservation by the tokens that the call took. If that fails, the reservation stays."""
         try:
             with state_dir.token_lock(self._folder):
-                record = self._load(reserved.day)
+                record = self._read()
                 if reserved.day in record.days:
                     record.days[reserved.day] = max(0, record.days[reserved.day] + tokens - reserved.tokens)
                     self._store(record)
@@ -131,7 +128,7 @@ class TokenBudget:
         """Returns whether no model is asked now, because the last calls failed. Writes nothing, takes no lock."""
         try:
             return self._read().paused_until(self._clock()) > 0
-        except (OSError, _Damaged):
+        except OSError:
             return False  # the reservation of a call tells what is wrong
 
     def record_outcome(self, *, failed: bool) -> None:
@@ -139,7 +136,7 @@ class TokenBudget:
         try:
             with state_dir.token_lock(self._folder):
                 now = self._clock()
-                record = self._load(day_of(now))
+                record = self._read()
                 failures = min(record.failures + 1, _LARGEST) if failed else 0
                 if failures or record.failures:
                     record = record._replace(failures=failures, failed=now if failed else 0)
@@ -150,38 +147,12 @@ class TokenBudget:
         if until := record.paused_until(now):
             logger.warning("the last {} calls of a model failed: none is asked until {}", failures, iso(until))
 
-    def left(self) -> int:
-        """Returns how many tokens of today are left; 0 where that is unknown."""
-        today = day_of(self._clock())
-        try:
-            record = self._read()
-        except (OSError, _Damaged):
-            return 0
-        return 0 if record.refused >= today else max(0, self.daily - record.count_since(today))
-
     def _refusal(self, record: _Record, today: str, tokens: int) -> str:
         """Returns why tokens may not be spent; empty if they may."""
-        if record.refused >= today:
-            return f"the record of tokens was damaged, so nothing is spent until the end of {record.refused} (UTC)"
-        taken = record.count_since(today)
-        if tokens <= self.daily - taken:
+        left = max(0, self.daily - record.count_since(today))
+        if tokens <= left:
             return ""
-        told = f"a call of up to {tokens:,} tokens does not fit in the {max(0, self.daily - taken):,} left of today's"
-        future = taken - record.days.get(today, 0)
-        more = f"; {future:,} are dated later than today: if the clock is right now, delete {self.path}"
-        return f"{told} {self.daily:,}{more if future else ''}"
-
-    def _load(self, today: str) -> _Record:
-        """Reads the record; one that is damaged is replaced by one that refuses every call of today."""
-        try:
-            return self._read()
-        except _Damaged as damage:
-            logger.warning("{} is damaged ({}): no language model is asked today", self.path, damage)
-            with suppress(OSError):
-                os.close(durable.publish(f"{self.path}.damaged", damage.raw))
-            record = _Record({}, today, today)
-            self._store(record)
-            return record
+        return f"a call of up to {tokens:,} tokens does not fit in the {left:,} left of today's {self.daily:,}"
 
     def _read(self) -> _Record:
         """Reads the record; an empty one if there is none. Raises `_Damaged`, `OSError`."""
@@ -196,9 +167,7 @@ class TokenBudget:
         try:
             return _check_record(json.loads(raw) if len(raw) <= _SIZE else None)
         except (ValueError, RecursionError):
-            raise _Damaged("it is no JSON", raw[:_SIZE]) from None
-        except _Damaged as damage:
-            raise _Damaged(str(damage), raw[:_SIZE]) from None
+            raise _Damaged from None
 
     def _store(self, record: _Record) -> None:
         kept = dict(sorted(record.days.items())[-KEPT:])
@@ -215,11 +184,10 @@ def spent(folder: str, instant: int) -> Spent | None:
     first = day_of(instant - (MONTH - 1) * DAY)
     try:
         record = budget._read()
-    except (OSError, _Damaged) as error:
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        return Spent(0, 0, f"{budget.path} cannot be read ({why}): no language model is asked today")
-    trouble = budget._refusal(record, today, 0) if record.refused >= today else ""
-    if not trouble and (until := record.paused_until(instant)):
+    except OSError as error:
+        return Spent(0, 0, f"{budget.path} cannot be read ({reason(error)}): no language model is asked")
+    trouble = ""
+    if until := record.paused_until(instant):
         trouble = f"no model is asked until {iso(until)}: its last {record.failures} calls failed"
     month = sum(tokens for day, tokens in record.days.items() if first <= day <= today)
     return Spent(record.days.get(today, 0), month, trouble)
@@ -237,14 +205,15 @@ def prompt_tokens(prompt: tuple[str, str]) -> int:
 
 def _check_record(found: Any) -> _Record:
     """Returns a record as it was written. Raises `_Damaged` for anything else."""
-    if isinstance(found, dict) and found.get("v") == VERSION and found.keys() >= {"days", "logged", "refused"}:
-        days, logged, refused = found["days"], found["logged"], found["refused"]
+    if isinstance(found, dict) and found.get("v") == VERSION and found.keys() >= {"days", "logged"}:
+        days, logged = found["days"], found["logged"]
         counts = [found.get("failures", 0), found.get("failed", 0)]
         if (
             isinstance(days, dict)
             and all(_DAY.fullmatch(day) and type(many) is int and 0 <= many <= _LARGEST for day, many in days.items())
-            and all(isinstance(day, str) and (not day or _DAY.fullmatch(day)) for day in (logged, refused))
+            and isinstance(logged, str)
+            and (not logged or _DAY.fullmatch(logged))
             and all(type(count) is int and 0 <= count <= _LATEST for count in counts)
         ):
-            return _Record(dict(days), logged, refused, *counts)
-    raise _Damaged("it is not what this version writes")
+            return _Record(dict(days), logged, *counts)
+    raise _Damaged

@@ -29,7 +29,6 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     from signet_sync.digest.model_answer import read  # nearly nobody uses a model
     from signet_sync.digest.model_question import question
     from signet_sync.llm.provider_choice import budget_for, provider_for
-    from signet_sync.llm.providers import NullProvider
     from signet_sync.llm.token_budget import BudgetSpent
 
     try:
@@ -37,7 +36,7 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     except ConfigError as error:
         logger.warning("no language model is used: {} ({})", error.message, error.hint)
         return None
-    if isinstance(provider, NullProvider):
+    if provider is None:
         return None
     budget = budget_for(settings)
 

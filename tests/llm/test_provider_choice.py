@@ -3,15 +3,13 @@
 import os
 import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from loguru import logger
-from workbench import Vault
 
 from signet_sync.errors import ConfigError
 from signet_sync.llm import provider_choice, providers
-from signet_sync.llm.provider_choice import is_undecided, list_models, provider_for
+from signet_sync.llm.provider_choice import list_models, provider_for
 from signet_sync.settings.model import Settings, load
 from signet_sync.settings.model_choice import resolve
 
@@ -32,7 +30,7 @@ def root(tmp_path):
 
 def test_by_default_it_is_nobody(root):
     (root / "agent.yaml").mkdir()
-    assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
+    assert provider_for(Settings(), str(root), {}) is None
 
 
 def test_a_program_gets_the_environment(root):
@@ -91,10 +89,10 @@ def test_agent_yaml_is_read_for_the_name_alone(root):
     (root / "agent.yaml").write_text(AGENT_YAML)
     found = provider_for(MINE, str(root), dict(os.environ))
     assert isinstance(found, providers.CommandProvider) and found.command == ("sh", "-c", "echo mine")
-    assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
+    assert provider_for(Settings(), str(root), {}) is None
 
 
-@pytest.mark.parametrize("text", [
+ODD = [
     AGENT_YAML.replace("enabled: true", "enabled: false"),
     AGENT_YAML.replace("provider: command", "provider: none"),
     AGENT_YAML.replace("version: 1", "version: &a 1"),
@@ -103,25 +101,28 @@ def test_agent_yaml_is_read_for_the_name_alone(root):
     AGENT_YAML + "x: [" + "{a: " * 5000, AGENT_YAML + "x: " + "[" * 30 + "]" * 30, AGENT_YAML + "# " + "x" * 70_000,
     AGENT_YAML.replace("pipelineV2:", "pipelineV2: 1 #"),
     "memory", "[memory]", "", "\x00", "\udcff",
-])  # fmt: skip
-def test_an_agent_yaml_that_is_off_odd_or_hostile_names_nobody(root, text):
-    (root / "agent.yaml").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert provider_for(MINE, str(root), {}) == providers.NullProvider()
+]  # fmt: skip
+
+
+def test_an_agent_yaml_that_is_off_odd_or_hostile_names_nobody(root):
+    for text in ODD:
+        (root / "agent.yaml").write_bytes(text.encode("utf-8", "surrogateescape"))
+        assert provider_for(MINE, str(root), {}) is None, text[:300]
 
 
 def test_an_agent_yaml_that_is_a_link_or_a_pipe_is_not_read(root, tmp_path, log):
     (tmp_path / "elsewhere").write_text(AGENT_YAML)
     (root / "agent.yaml").symlink_to(tmp_path / "elsewhere")
-    assert provider_for(MINE, str(root), {}) == providers.NullProvider()
+    assert provider_for(MINE, str(root), {}) is None
     (root / "agent.yaml").unlink()
     os.mkfifo(root / "agent.yaml")
-    assert provider_for(MINE, str(root), {}) == providers.NullProvider()
+    assert provider_for(MINE, str(root), {}) is None
     assert len(log) == 2 and all(line.startswith("agent.yaml is not read") for line in log)
 
 
 def test_agent_yaml_is_not_even_opened_where_it_has_no_say(root, monkeypatch):
     monkeypatch.setattr(provider_choice.files, "read", None)
-    assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
+    assert provider_for(Settings(), str(root), {}) is None
 
 
 @pytest.fixture
@@ -137,33 +138,17 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_programs_are_found_by_path_alone(programs):
-    assert [one.name for one in list_models(os.environ)] == ["claude -p", "codex exec", "Ollama"]
+    assert [*list_models(os.environ)] == ["claude -p", "codex exec", "Ollama"]
     (programs / "codex").chmod(0o644)
     (programs / "claude").unlink()
-    assert [one.name for one in list_models(os.environ)] == ["Ollama"]
-    assert list_models({"PATH": "/nowhere"}) == list_models({}) == []
+    assert [*list_models(os.environ)] == ["Ollama"] and not (programs / "ran").exists()
+    assert list_models({"PATH": "/nowhere"}) == list_models({}) == {}
 
 
 def test_the_lines_are_settings_that_turn_it_on(programs, tmp_path):
-    for one in list_models(os.environ):
+    for lines in list_models(os.environ).values():
         mine = tmp_path / "config.toml"
-        mine.write_text("\n".join(one.lines) + "\n")
+        mine.write_text("\n".join(lines) + "\n")
         tomllib.loads(mine.read_text())
         settings, remarks = load(str(tmp_path), environ={"SIGNET_CONFIG": str(mine)})
         assert not remarks and resolve(settings, None).kind in ("command", "http")
-        assert not is_undecided(settings)
-    assert is_undecided(Settings())
-    assert not is_undecided(Settings(llm_provider="none"))
-
-
-def test_init_hooks_and_doctor_name_them_and_run_none(programs, tmp_path, monkeypatch):
-    vault = Vault(tmp_path / "vault")
-    told = (vault.call("init"), vault.call("hooks", "install", "claude-code"), vault.call("doctor"))
-    for answer in told:
-        assert 'command = ["claude", "-p"]' in answer.out and 'provider = "ollama"' in answer.out, answer.out
-        assert "[llm]" in answer.out and "config.toml" in answer.out
-    findings = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "language-model-found"]
-    assert {one["level"] for one in findings} == {"ok"} and len(findings) == 3
-    assert not (programs / "ran").exists() and not Path(os.environ["SIGNET_CONFIG"]).exists()
-    monkeypatch.setenv("SIGNET_LLM_PROVIDER", "none")
-    assert all("claude" not in vault.call(*words).out.replace("claude-code", "") for words in (("init",), ("doctor",)))

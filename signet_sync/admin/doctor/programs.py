@@ -30,7 +30,6 @@ from signet_sync.host import service as host_service
 from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.llm import provider_choice, providers
-from signet_sync.settings.model import user_file
 from signet_sync.settings.model_choice import resolve_meaning
 from signet_sync.storage import state_dir
 from signet_sync.storage.durable import unlink
@@ -217,20 +216,9 @@ def model(target: Installation) -> list[Finding]:
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:
         words = f"the program {provider.command[0]} does not exist or is not executable"
         return [warning("language-model", words, "name it by its full path in llm.command")]
-    if isinstance(provider, providers.NullProvider):
-        return [fine("language-model", "none; summaries are made by rules"), *_usable_models(target)]
+    if provider is None:
+        return [fine("language-model", "none; summaries are made by rules")]
     return [fine("language-model", provider.name)]
-
-
-def _usable_models(target: Installation) -> list[Finding]:
-    """Names each model of this machine with the settings that turn it on; a person decides."""
-    if not provider_choice.is_undecided(target.settings):
-        return []
-    where = user_file(target.environ)
-    return [
-        fine("language-model-found", f"{one.name} could be one", "\n".join((f"to use it, add to {where}:", *one.lines)))
-        for one in provider_choice.list_models(target.environ)
-    ]
 
 
 def meaning(target: Installation) -> list[Finding]:
