@@ -61,12 +61,12 @@ model = "qwen3:4b"
 A server needs the extra `llm` and is asked at `/chat/completions`, one of `anthropic` at `/messages`. An `endpoint` of
 your own replaces the default; it is sent only the key that `api_key_env` or `api_key_file` names. A program gets the
 prompt on stdin and prints the answer; it runs in a folder of its own, by which a session that it leaves is known as
-ours and not captured, and is ended at the timeout. `doctor` names models of this machine.
+ours and not captured, and is ended at the timeout. `setup` names models of this machine.
 
 **Budget.** All calls share `llm.daily_tokens` a UTC day, in all workspaces. Before a call, its prompt (by estimate) and
 its longest answer must fit in what is left; otherwise rules are used, and the log says so once a day. Then what the
 server reports counts. The record is `llm-tokens.json` in the folder with the state of all workspaces; if it is damaged,
-no model is asked until the next day. `status` says what was spent.
+no model is asked until you delete it. `status` says what was spent.
 
 **Signet's `agent.yaml`** in the workspace is read if no provider is named, for `enabled` and `provider` under
 `memory.pipelineV2`. It can switch the model off, or choose a provider whose `endpoint` (with a `model`) or `command` is
