@@ -1,13 +1,12 @@
 """Collects the operating system's change events as sets of workspace-relative paths.
 
 An event is a hint: only its path is used, and what is on disk decides. `everything` means that hints may be incomplete
-(an overflow, a watch lost or set again, polling). watchdog delivers the events; it is imported only when a watch is
-set, because that takes longer than most commands.
+(too many, a watch set again, polling). What no event tells, because the kernel had no watch or no room left, the next
+full pass finds. watchdog delivers the events; it is imported only when a watch is set, because that takes longer than
+most commands.
 """
 
 import contextlib
-import errno
-import logging
 import math
 import os
 import queue
@@ -16,34 +15,29 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 # Events after so many seconds of quiet are not the middle of a burst.
 QUIET_BEFORE = 1.0
-# Above this many distinct paths `news` is not called; above that many a sweep of names is cheaper than the hints.
-MOST_ASKED, MOST_PATHS = 512, 10_000
+# Above this many distinct paths `news` is not called; above that many a sweep of names is cheaper than the hints, and
+# the kernel, which holds some 16,000 events, may have dropped others.
+MOST_ASKED, MOST_PATHS = 512, 2_000
 # Exhausted watches are a limit of the whole user account: other programs must release some first.
 RETRY_SECONDS = 60.0
-# A folder that appears is watched by the library's own thread a moment later.
-MOMENT, MOMENTS = 0.05, 6
-# One observer takes three descriptors (three per folder before watchdog 7), an import one more.
-SPARE_DESCRIPTORS = 8
 JOIN_SECONDS = 1.0
 # watchdog keeps one half of a rename back for half a second, and all that comes behind it, to pair it with the other
 # half. We take names alone; only folders that move with what is watched below them need both halves.
 UNPAIRED, UNPAIRED_DEEP = 0.0, 0.02
 
 Identity = tuple[int, int]
-_Span = tuple[float, float]
 
 
 class Hint(NamedTuple):
     """What may have changed since the last hint; `a | b` is both.
 
     `paths` are workspace-relative with `/` (absolute for folders outside the workspace), bytes that are no
-    UTF-8 surrogate-escaped. `everything` says that `paths` may be incomplete: an overflow, a polling tick, a
-    watch lost or set again.
+    UTF-8 surrogate-escaped. `everything` says that `paths` may be incomplete.
     """
 
     paths: frozenset[str]
@@ -61,11 +55,10 @@ class Watcher:
 
     `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()` returns the
     workspace-relative folders to watch (`""` is the root); it is called at the start and in each `check`. One that ends
-    with `/` is watched with all below it: a change in a folder below it is reported by that folder's path. An absolute
-    path (a real one) names a folder outside the workspace: changes in it are reported as absolute paths, nothing above
-    it is watched. A folder that is missing, unreadable or reached through a symlink below the root is not watched until
-    that changes. `mode` is `auto`, `polling` or `off`; `poll_interval` is in seconds and counts from the end of one
-    pass to the next tick.
+    with `/` is watched with all below it. An absolute path (a real one) names a folder outside the workspace: changes
+    in it are reported as absolute paths, nothing above it is watched. A folder that is missing, unreadable or reached
+    through a symlink below the root is not watched until that changes. `mode` is `auto`, `polling` or `off`;
+    `poll_interval` is in seconds and counts from the end of one pass to the next tick.
 
     `news` gets reported paths and returns those that matter; the others are ignored. It is called in `gather`. Events
     below the folders `careful` always wait for the whole quiet period.
@@ -138,8 +131,8 @@ class Watcher:
 
         `quiet` seconds must pass since the last event, but no more than `longest` since the first, and no more than
         `lead` where that one came after a second without any. Without `sifted` all that is heard is news. None after
-        `timeout` seconds without any event (None waits for ever), or at once after `wake`; what was gathered
-        until then is kept for the next call. Without events, nothing runs.
+        `timeout` seconds without any event (None waits for ever), or at once after `wake`; what was gathered until
+        then is kept for the next call. Without events, nothing runs.
         """
         give_up = None if timeout is None else time.monotonic() + timeout
         if self.kind == "polling" and self._tick_at is None:
@@ -151,7 +144,11 @@ class Watcher:
             until = self._inbox.due(quiet, longest, lead, self._careful)
             if until is not None:
                 if now >= until:
-                    return self._collect()
+                    hint, set_again = self._inbox.take()
+                    if set_again and self._watches is not None:
+                        # Not left to `check`: a folder deleted and made again often gets the same inode number.
+                        self._set_watches()
+                    return hint
             elif self._tick_at is not None and now >= self._tick_at:
                 self._tick_at = None
                 return ALL_DIRTY
@@ -177,28 +174,16 @@ class Watcher:
         self._tick_at = None
         self._inbox.take()
 
-    def _collect(self) -> Hint:
-        hint, set_again, grown = self._inbox.take()
-        if self._watches is None:
-            return hint
-        # Not left to `check`: a folder deleted and made again often gets the same inode number.
-        if set_again:
-            self._set_watches()
-        elif grown and not self._watches.covers():
-            self._set_watches()
-            return Hint(hint.paths, everything=True)
-        return hint
-
     def _set_watches(self) -> bool:
         """Replaces all watches; False when the system has none to give, and polling begins or goes on."""
         self._let_go()
         try:
             self._watches = _Watches(_survey(self._root, self._folders()), self._inbox)
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError, ImportError):  # an extension that cannot be opened for want of descriptors
             self.kind = "polling"
             self._retry_at = time.monotonic() + RETRY_SECONDS
             return False
-        self.kind = self._watches.kind
+        self.kind = "inotify" if sys.platform == "linux" else "fsevents"
         self._tick_at = None
         return True
 
@@ -219,25 +204,20 @@ class _Inbox:
         self._ring = ring
         self._lock = threading.Lock()
         self._before = -math.inf
-        self._clear()
-
-    def _clear(self) -> None:
         # When each path was heard first and last; None stands for everything.
-        self._spans: dict[str | None, _Span] = {}
+        self._spans: dict[str | None, tuple[float, float]] = {}
         self._unasked: set[str] = set()
-        self._too_many = self._set_again = self._grown = False
+        self._set_again = False
 
-    def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
-        """Takes paths that may have changed; too many are everything. `grown`: one is a folder of a deep one."""
+    def add(self, paths: Iterable[str]) -> None:
+        """Takes paths that may have changed; too many are everything."""
         with self._lock:
-            self._grown = self._grown or grown
-            self._hear([None] if self._too_many else list(paths))
+            self._hear([None] if None in self._spans else list(paths))
             if len(self._spans) > MOST_PATHS:
-                self._too_many = True
                 self._spans = {None: self._whole_span()}
 
     def add_everything(self) -> None:
-        """Hints were lost, or a watched folder came, went or changed: the watches themselves are in doubt."""
+        """Takes that a watched folder came, went or changed: the watches themselves are in doubt."""
         with self._lock:
             self._set_again = True
             self._hear([None])
@@ -250,7 +230,7 @@ class _Inbox:
         if empty:
             self._ring()
 
-    def _whole_span(self) -> _Span:
+    def _whole_span(self) -> tuple[float, float]:
         return min(first for first, _ in self._spans.values()), max(last for _, last in self._spans.values())
 
     def sift(self, news: Callable[[frozenset[str]], Collection[str]]) -> None:
@@ -277,15 +257,15 @@ class _Inbox:
                 longest = min(longest, lead or 0.0)
             return min(last + quiet, first + longest)
 
-    def take(self) -> tuple[Hint, bool, bool]:
-        """Empties the inbox; returns what was heard, whether watches must be set again, whether deep folders grew."""
+    def take(self) -> tuple[Hint, bool]:
+        """Empties the inbox; returns what was heard, and whether watches must be set again."""
         with self._lock:
             hint = Hint(frozenset(path for path in self._spans if path is not None), None in self._spans)
-            set_again, grown = self._set_again, self._grown
+            set_again, self._set_again = self._set_again, False
             if self._spans:
                 self._before = self._whole_span()[1]
-            self._clear()
-        return hint, set_again, grown
+            self._spans, self._unasked = {}, set()
+        return hint, set_again
 
 
 class _Survey(NamedTuple):
@@ -340,35 +320,19 @@ class _Watches:
     """
 
     def __init__(self, survey: _Survey, inbox: _Inbox) -> None:
+        from watchdog.observers import Observer
+
+        if sys.platform not in ("linux", "darwin"):
+            raise OSError("no change events here")
         self.survey = survey
         self._missed = False
-        # Asked before watchdog is: it leaks an inotify descriptor when the pipe beside it fails, and an extension
-        # module that can't be opened is an ImportError, as if it were not installed.
-        with contextlib.ExitStack() as held:
-            for _ in range(SPARE_DESCRIPTORS):
-                held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        from watchdog.observers import Observer
-        from watchdog.observers.polling import PollingObserver
-        from watchdog.utils import BaseThread
-
-        if Observer is PollingObserver or sys.platform not in ("linux", "darwin"):
-            raise OSError(errno.ENOTSUP, "no change events here")
-        self.kind = "inotify" if sys.platform == "linux" else "fsevents"
-        self._lost = _LostEvents(inbox)
-        others = set(threading.enumerate())
         self._observer = Observer()
-        self._lost.attach()
         try:
             self._observer.start()
             self._schedule(_Listener(survey, inbox))
-            if not self.covers():
-                raise OSError(errno.ENOSPC, "no watches left for all folders")
         except (OSError, RuntimeError):
             self.close()
             raise
-        # watchdog names only some of its threads, and when its reader dies all others wait in good health.
-        started = [thread for thread in threading.enumerate() if thread not in others]
-        self._threads = [thread for thread in started if isinstance(thread, BaseThread)]
 
     def _schedule(self, listener: Any) -> None:
         from watchdog import events
@@ -396,32 +360,14 @@ class _Watches:
             _hurry(emitter, UNPAIRED_DEEP if emitter.watch.is_recursive else UNPAIRED)
 
     def alive(self) -> bool:
-        """Returns whether every thread still runs and every folder of the survey got its watch."""
-        threads = (self._observer, *self._observer.emitters, *self._threads)
+        """Returns whether the library's threads still run and every folder of the survey got its watch."""
+        threads = (self._observer, *self._observer.emitters)
         return not self._missed and all(thread.is_alive() for thread in threads)
-
-    def covers(self) -> bool:
-        """Returns whether every folder below the deep ones is watched: of one that got no watch watchdog says nothing.
-
-        The kernel tells what is watched by inode number; where its numbers are not those of `stat` (some stacked
-        file systems) nobody knows, and the next full pass will tell.
-        """
-        if self.kind != "inotify" or not self.survey.deep:
-            return True
-        tops = [os.path.join(self.survey.base, folder) for folder in self.survey.deep if self.survey.found[folder]]
-        for _ in range(MOMENTS):
-            watched = _list_watched()
-            tops = [top for top in tops if _inode(top) in watched]
-            if all(_inode(folder) in watched for top in tops for folder in _folders_below(top)):
-                return True
-            time.sleep(MOMENT)
-        return False
 
     def close(self) -> None:
         self._observer.stop()
         if self._observer.is_alive():
             self._observer.join(JOIN_SECONDS)
-        self._lost.detach()
 
 
 def _hurry(emitter: object, delay: float) -> None:
@@ -434,30 +380,6 @@ def _hurry(emitter: object, delay: float) -> None:
             setattr(waiting, name, delay)
 
 
-def _list_watched() -> set[int]:
-    """Returns the inode numbers of all that this process watches, as the kernel tells."""
-    found: set[int] = set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/self/fd/{name}").endswith("inotify"):
-                    with open(f"/proc/self/fdinfo/{name}", encoding="ascii") as info:
-                        found.update(int(line.split(" ino:")[1].split()[0], 16) for line in info if " ino:" in line)
-    return found
-
-
-def _folders_below(top: str) -> Iterator[str]:
-    """Returns every folder below one that can be watched, without what symlinks lead to."""
-    for where, names, _ in os.walk(top):
-        names[:] = [name for name in names if _identity(os.path.join(where, name)) is not None]
-        yield from (os.path.join(where, name) for name in names)
-
-
-def _inode(path: str) -> int | None:
-    identity = _identity(path)
-    return identity[1] if identity is not None else None
-
-
 class _Listener:
     """Sorts events into the inbox, in threads of watchdog: an exception would end them, and nothing here can raise."""
 
@@ -467,7 +389,7 @@ class _Listener:
         self._below = tuple(f"{folder}/" for folder in survey.deep)
 
     def dispatch(self, event: Any) -> None:
-        paths, grown = [], False
+        paths = []
         for path in map(os.fsdecode, (event.src_path, event.dest_path)):
             if path == self._survey.base:
                 relative = ""
@@ -479,41 +401,9 @@ class _Listener:
                 continue  # most events have no destination
             if relative in self._survey.found:
                 self._inbox.add_everything()
-            elif relative.startswith(self._below):
-                paths.append(relative)
-                grown = grown or event.is_directory
-            elif not event.is_directory and relative.rpartition("/")[0] in self._survey.wanted:
+            elif relative.startswith(self._below) or (
+                not event.is_directory and relative.rpartition("/")[0] in self._survey.wanted
+            ):
                 paths.append(relative)
         if paths:
-            self._inbox.add(paths, grown=grown)
-
-
-class _LostEvents(logging.Handler):
-    """Receives the one line that watchdog logs when the kernel's queue overflowed, and keeps its logger quiet.
-
-    No event reports an overflow. Before watchdog 7 nothing does.
-    """
-
-    LOGGER = "watchdog.observers"
-
-    def __init__(self, inbox: _Inbox) -> None:
-        super().__init__()
-        self._inbox = inbox
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.name == f"{self.LOGGER}.inotify_c" and record.levelno >= logging.WARNING:
-            self._inbox.add_everything()
-
-    def attach(self) -> None:
-        log = logging.getLogger(self.LOGGER)
-        log.addHandler(self)
-        log.propagate = False
-        # Else a root logger set to ERROR would swallow the line.
-        log.setLevel(logging.WARNING)
-
-    def detach(self) -> None:
-        log = logging.getLogger(self.LOGGER)
-        log.removeHandler(self)
-        if not any(isinstance(handler, _LostEvents) for handler in log.handlers):
-            log.propagate = True
-            log.setLevel(logging.NOTSET)
+            self._inbox.add(paths)

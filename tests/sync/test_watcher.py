@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
-import logging
 import os
 import shutil
 import signal
@@ -308,76 +306,20 @@ def test_a_root_renamed_away_and_replaced_is_watched_after_a_check(root: Path, w
     only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
 
 
-def test_the_death_of_any_thread_of_the_library_is_noticed(root: Path, watch: Open) -> None:
-    before = set(threading.enumerate())
+def test_the_death_of_a_thread_of_the_library_is_noticed(root: Path, watch: Open) -> None:
     watcher = watch()
-    victims = len(set(threading.enumerate()) - before)
-    assert victims >= 3
-    for n in range(victims):
-        thread = sorted(set(threading.enumerate()) - before, key=lambda thread: thread.name)[n]
-        thread.stop()  # type: ignore[attr-defined]
+    for number, which in enumerate(("observer", "emitter")):
+        assert watcher._watches is not None
+        observer = watcher._watches._observer
+        thread = observer if which == "observer" else next(iter(observer.emitters))
+        thread.stop()
         thread.join(DEADLINE)
         assert watcher.check() is True, thread
         assert watcher.check() is False
-        only_hears(watcher, root / "memory" / f"{n}.md", f"memory/{n}.md")
+        only_hears(watcher, root / "memory" / f"{number}.md", f"memory/{number}.md")
 
 
-# ── hints that were lost ──
-
-
-@linux_only
-def test_an_overflow_of_the_kernel_queue_is_everything(root: Path) -> None:
-    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    if limit > 40_000:
-        pytest.skip("the queue is too long to be filled quickly")
-    process = child(
-        """
-door.MOST_PATHS = 10**9
-watcher = Watcher(sys.argv[1], lambda: ["memory"])
-watcher.start()
-say("ready")
-def until(enough):
-    total = door.Hint(frozenset(), False)
-    while not enough(total):
-        total |= watcher.gather(0.05, 0.5, None) or total
-    return total
-say(len(until(lambda hint: hint.everything).paths))
-while watcher.gather(0.05, 0.5, 0.3):
-    pass
-say("again")
-until(lambda hint: "memory/after.md" in hint.paths)
-watcher.stop()
-""",
-        str(root),
-    )
-    files = limit // 2 + 500  # creating and closing are two events
-    try:
-        assert answer(process) == "ready"
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        for n in range(files):
-            os.close(os.open(root / "memory" / f"{n}.md", os.O_WRONLY | os.O_CREAT))
-        process.send_signal(signal.SIGCONT)
-        assert answer(process) < files  # type: ignore[operator]
-        assert answer(process) == "again"
-        (root / "memory" / "after.md").write_text("x")
-        assert finish(process) == ""
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_the_line_that_reports_an_overflow_is_everything_and_goes_no_further(
-    watch: Open, caplog: pytest.LogCaptureFixture
-) -> None:
-    watchers = [watch(), watch()]
-    logging.getLogger("watchdog.observers.inotify_c").warning("Inotify queue overflowed; events were lost")
-    for watcher in watchers:
-        assert heard(watcher, everything) == ALL_DIRTY
-        watcher.stop()
-    assert caplog.records == []
-    log = logging.getLogger("watchdog.observers")
-    assert (log.handlers, log.propagate, log.level) == ([], True, logging.NOTSET)
+# ── no watches ──
 
 
 def exhausted(*_: object, **__: object) -> None:
@@ -401,70 +343,6 @@ def test_no_watches_left_at_the_start_means_polling_until_there_are(
     assert watcher.check() is True
     assert watcher.kind == NATIVE
     only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
-
-
-@pytest.fixture
-def scarce(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The kernel has no watch for a folder whose path holds one of these."""
-    from watchdog.observers import inotify_c
-
-    names: list[bytes] = []
-    real = inotify_c.inotify_add_watch
-
-    def give(descriptor: int, path: bytes, mask: int) -> int:
-        if any(name in path for name in names):
-            ctypes.set_errno(errno.ENOSPC)
-            return -1
-        return real(descriptor, path, mask)
-
-    monkeypatch.setattr(inotify_c, "inotify_add_watch", give)
-    return names
-
-
-@linux_only
-def test_a_folder_deep_below_that_gets_no_watch_means_polling_until_it_does(
-    root: Path, watch: Open, scarce: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """watchdog passes over it in silence, and whatever happened in it would never be heard."""
-    monkeypatch.setattr(sync_watcher, "RETRY_SECONDS", 0.0)
-    (root / "entities" / "user" / "one").mkdir(parents=True)
-    (root / "entities" / "user" / "two").mkdir()
-    scarce.append(b"/two")
-    watcher = watch(("memory", "entities/"), poll_interval=0.05)
-    assert watcher.kind == "polling"
-    scarce.clear()
-    assert watcher.check() is True
-    assert watcher.kind == NATIVE
-    only_hears(watcher, root / "entities" / "user" / "two" / "a.md", "entities/user/two/a.md")
-
-
-@linux_only
-def test_no_descriptors_left_means_polling_until_there_are(root: Path) -> None:
-    process = child(
-        """
-import resource
-door.RETRY_SECONDS = 0.0
-watcher = Watcher(sys.argv[1], lambda: ["", "memory"], poll_interval=0.05)
-before = len(os.listdir("/proc/self/fd"))
-soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-for few in range(3, 11):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
-    watcher.start()
-    kinds = watcher.kind, watcher.check(), watcher.gather(0.1, 1.0, None).everything
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    if kinds != ("polling", False, True):
-        break
-say([few, *kinds])
-say([watcher.check(), watcher.kind])
-watcher.stop()
-say(len(os.listdir("/proc/self/fd")) - before)
-""",
-        str(root),
-    )
-    assert answer(process) == [10, "polling", False, True]
-    assert answer(process) == [True, "inotify"]
-    assert answer(process) == 0
-    assert finish(process) == ""
 
 
 # ── modes ──
@@ -634,11 +512,3 @@ def test_what_becomes_news_while_it_is_asked_for_is_told(root: Path, watch: Open
     watcher = watch(news=news)
     (root / "MEMORY.md").write_text("ours")
     assert heard(watcher, having("MEMORY.md")).paths == {"MEMORY.md"}
-
-
-def test_all_that_is_heard_is_told_to_whoever_asks_for_it(root: Path, watch: Open) -> None:
-    watcher = watch(news=lambda _: frozenset())
-    (root / "MEMORY.md").write_text("ours")
-    assert watcher.gather(0.05, 1.0, None, sifted=False) == Hint(frozenset({"MEMORY.md"}), everything=False)
-    (root / "MEMORY.md").unlink()
-    assert watcher.gather(0.05, 1.0, 0.3) is None
