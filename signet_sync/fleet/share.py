@@ -156,7 +156,7 @@ def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[D
             touch_nothing=True, own_place=False, pipeline=PIPELINE, vault=place.vault or place.name,
         )  # fmt: skip
         # An engine has a process for every core.
-        run_locked(workspace, Request(now_us, project=False, resume=False, follow_removals=False, workers=0))
+        run_locked(workspace, Request(now_us, project=False, resume=False, follow_removals=False))
         yield database
 
 

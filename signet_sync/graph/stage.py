@@ -21,8 +21,7 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
-from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver, Work
+from signet_sync.sync.workspace import Alive, Deriver
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import is_template
 
@@ -100,19 +99,12 @@ class Graph(Deriver):
         """Yields every session."""
         return sessions(database)
 
-    def work(self, database: Database, sources: Sequence[Source]) -> Work:
-        """Returns the work of deriving each session, for workers."""
-        stored = nodes.list_stored_artifacts(database, (one.session for one in sources))
-        return Work(derive_stored, ((Source(SESSION, *row[0]), row) for row in stored))
-
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> dict[Session, "SessionDerivation"]:
         """Reads sessions and derives the content of each."""
-        found = {one.session: derivation for one, derivation in earlier.get(self.name, {}).items()}
-        left = [one.session for one in sources if one.session not in found]
-        stored = nodes.list_stored_artifacts(database, left)
-        return found | {row[0]: derive_stored(row) for row in report_progress(stored, alive)}
+        stored = nodes.list_stored_artifacts(database, (one.session for one in sources))
+        return {row[0]: derive_stored(row) for row in report_progress(stored, alive)}
 
     def update(self, database: Database, prepared: dict[Session, "SessionDerivation"], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved, and the threads for their outcomes."""

@@ -30,7 +30,6 @@ from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.reading import judge_paths
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
@@ -59,15 +58,13 @@ def check(
     database: Database | None = None,
     pages: bool = False,
     progress: Callable[[int, int], None] | None = None,
-    workers: int | None = None,
     vault: Vault | None = None,
 ) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
-    `pages` compares the rows of every MEMORY.md with their artifacts. `workers` limits the processes that a large vault
-    is judged in, 0 for none. A workspace elsewhere is read from `vault`; `root` is its name then, and it has no
-    repository around it.
+    `pages` compares the rows of every MEMORY.md with their artifacts. A workspace elsewhere is read from `vault`;
+    `root` is its name then, and it has no repository around it.
     """
     place: Root = vault or root
     if vault is None:
@@ -81,16 +78,15 @@ def check(
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = judging._replace(keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        with Workers(workers) as run.workers:
-            for batch in judge_paths(run, plan.read, judging):
-                # Verdicts, not bodies: the vault may be large.
-                checked.judgements += (
-                    one
-                    if one.row is None
-                    else one._replace(row=one.row._replace(content=""), seal=None, raw=None, sealed=None)
-                    for _, one in batch
-                    if one is not None
-                )
+        for batch in judge_paths(run, plan.read, judging):
+            # Verdicts, not bodies: the vault may be large.
+            checked.judgements += (
+                one
+                if one.row is None
+                else one._replace(row=one.row._replace(content=""), seal=None, raw=None, sealed=None)
+                for _, one in batch
+                if one is not None
+            )
     finally:
         if database is None:
             held.close()

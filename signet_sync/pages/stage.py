@@ -41,8 +41,7 @@ from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
 from signet_sync.sync.manifests import follow_page
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.store import passes
-from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver, PageOutcome, Pass, Publisher, Workspace
+from signet_sync.sync.workspace import Alive, Deriver, PageOutcome, Pass, Publisher, Workspace
 
 _INDEX_MONTHS = 24
 

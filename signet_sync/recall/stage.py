@@ -13,8 +13,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import Change, Source
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
-from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver
+from signet_sync.sync.workspace import Alive, Deriver
 
 # Kinds of sources that operations change: memories and entities.
 MEMORY, ENTITY = "memory", "entity"

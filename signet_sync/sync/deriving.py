@@ -3,29 +3,29 @@
 Batches can be resumed. An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
 from signet_sync.sync.store import artifacts, passes, sessions, texts
-from signet_sync.sync.workers import Alive, Given, Workers
-from signet_sync.sync.workspace import Deriver, Maintenance, Outcome, Pass, Pipeline, Publisher, Request, Workspace
+from signet_sync.sync.workspace import (
+    Alive,
+    Deriver,
+    Maintenance,
+    Outcome,
+    Pass,
+    Pipeline,
+    Publisher,
+    Request,
+    Workspace,
+)
 
 # Sources that are put into the outbox by one statement.
 _AT_ONCE = 1_000
-
-
-class _Batch(NamedTuple):
-    """Sources that the deriver at `place` and those behind it process next, and the work given to workers for them."""
-
-    place: int
-    sources: list[Source]
-    more: bool
-    given: Mapping[str, Given[Source, Any, Any]]
 
 
 def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
@@ -100,36 +100,37 @@ def drain(
     since_us: int = 0,
     batches: int = -1,
     alive: Alive = lambda: None,
-    workers: Workers | None = None,
 ) -> Change:
     """Processes the outbox down to `since_us`; returns what moved, with only those sources that a `finish` needs.
 
     Each batch is a transaction, unless the caller has one open: if the process is killed between two batches, the next
-    call continues. `batches` limits their number; a negative number is no limit. While one batch is written, `workers`
-    prepare the next.
+    call continues. `batches` limits their number; a negative number is no limit.
     """
     change = Change()
-    following: _Batch | None = None
-    while batches and (batch := following or _next(database, pipeline, since_us, workers)):
+    while batches and (batch := _next(database, pipeline, since_us)):
         batches -= 1
-        following = _next(database, pipeline, since_us, workers, batch) if workers and batches else None
-        _work(database, pipeline, batch, since_us, change, alive)
+        _work(database, pipeline, *batch, since_us, change, alive)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
     return change
 
 
-def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, change: Change, alive: Alive) -> None:
-    """Passes one batch through all derivers that process its sources."""
-    place, sources, _, given_of = one
+def _work(
+    database: Database,
+    pipeline: Pipeline,
+    place: int,
+    sources: Sequence[Source],
+    since_us: int,
+    change: Change,
+    alive: Alive,
+) -> None:
+    """Passes one batch through all derivers that process its sources, from the one at `place` on."""
     prepared: dict[str, Any] = {}
     batch: dict[str, list[Source]] = {}
     for deriver in pipeline.derivers[place:]:
         if mine := [source for source in sources if source.kind in deriver.kinds]:
             alive()
             batch[deriver.name] = mine
-            if deriver.name in given_of:
-                prepared[deriver.name] = dict(given_of[deriver.name].answers(alive))
             prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
     alive()
     with nullcontext() if database.connection.in_transaction else database.transaction():
@@ -154,27 +155,13 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
         _finish(database, pipeline, change, moved)
 
 
-def _next(
-    database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, behind: _Batch | None = None
-) -> _Batch | None:
-    """Returns the next batch: of the first deriver for which a source is queued, or behind one not yet written."""
-    if behind is None:
-        waiting = {name for (name, _), at_us in passes.list_waiting(database).items() if at_us >= since_us}
-        place = next((place for place, deriver in enumerate(pipeline.derivers) if deriver.name in waiting), None)
-    else:
-        place = behind.place if behind.more else None
-    if place is None:
-        return None
-    name, size = pipeline.derivers[place].name, pipeline.derivers[place].batch
-    before = set() if behind is None else set(behind.sources)
-    newest = passes.list_newest(database, name, len(before) + size + 1, since_us)
-    found = [source for source in newest if source not in before]
-    sources, given = found[:size], {}
-    for deriver in pipeline.derivers[place:] if workers else ():
-        work = deriver.work(database, [source for source in sources if source.kind in deriver.kinds])
-        if work is not None and workers:
-            given[deriver.name] = workers.give(*work)
-    return _Batch(place, sources, len(found) > size, given) if found else None
+def _next(database: Database, pipeline: Pipeline, since_us: int) -> tuple[int, list[Source]] | None:
+    """Returns the next batch: of the first deriver for which a source is queued, with its place."""
+    waiting = {name for (name, _), at_us in passes.list_waiting(database).items() if at_us >= since_us}
+    for place, deriver in enumerate(pipeline.derivers):
+        if deriver.name in waiting:
+            return place, passes.list_newest(database, deriver.name, deriver.batch, since_us)
+    return None
 
 
 def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:

@@ -25,10 +25,9 @@ from signet_sync.sync.database import examine, put_aside, reopen
 from signet_sync.sync.deriving import publish
 from signet_sync.sync.index_records import Change
 from signet_sync.sync.indexing import building, index, record
-from signet_sync.sync.reading import BULK_FROM, DERIVERS_FROM
+from signet_sync.sync.reading import BULK_FROM
 from signet_sync.sync.store import passes
 from signet_sync.sync.store import tombstones as tombstones_store
-from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Outcome, Pass, Publisher, Request, Workspace
 
 # With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
@@ -60,16 +59,13 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     with _few_collections(), ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        with Workers(run.request.workers) as run.workers:
+        _index(run)
+        while run.outcome.unread:
+            _show(run, (publisher for publisher in pipeline.publishers if publisher.early))
+            run.outcome.change.sources.clear()
             _index(run)
-            while run.outcome.unread:
-                _show(run, (publisher for publisher in pipeline.publishers if publisher.early))
-                run.outcome.change.sources.clear()
-                _index(run)
-            if run.outcome.read > BULK_FROM:
-                batches.merge_all(run.database)
-            for place in sorted(run.workers.failures):
-                workspace.events.append(f"a worker failed ({place}); the pass did its work itself")
+        if run.outcome.read > BULK_FROM:
+            batches.merge_all(run.database)
         run.request.go_on()
         for stage in pipeline.maintenance.of(full=run.outcome.full) if run.outcome.cliff is None else ():
             if (stage.database_only or not workspace.touch_nothing) and stage.due(run):
@@ -158,7 +154,6 @@ def _derive(run: Pass) -> None:
             run.workspace.pipeline,
             since_us=0 if at_once else run.request.since_us,
             alive=partial(run.request.alive, run.outcome.read),
-            workers=run.workers if passes.holds_sources(database, DERIVERS_FROM) else None,
         )
     )
 

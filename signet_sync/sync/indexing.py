@@ -14,7 +14,7 @@ from signet_sync.storage.files import require_root
 from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
 from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
-from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
+from signet_sync.sync.reading import BULK_FROM, read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
@@ -23,8 +23,8 @@ from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
 # Files that a first index reads first, the newest ones: with their page they answer while the others are read. Then
-# those that it makes durable at a time: what is killed loses no more.
-NEWEST, PART = 600, 50_000
+# those that it makes durable at a time: what is killed loses no more. Fewer than so many are read at once.
+NEWEST, PART, MANY = 600, 50_000, 3_000
 
 
 def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, Known], InForce, Plan, JudgeContext]:
@@ -115,7 +115,7 @@ def _leave_older(run: Pass, plan: Plan, known: dict[str, Known]) -> None:
     first = run.outcome.full and not run.request.rebuild and (not known or passes.unread(run.database))
     most = PART if known else NEWEST
     run.outcome.unread = 0
-    if first and len(plan.read) > max(most, WORKERS_FROM):
+    if first and len(plan.read) > max(most, MANY):
         plan.read.sort()
         run.outcome.unread = len(plan.read) - most
         del plan.read[:-most]
@@ -133,7 +133,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     seen = reading.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
-    writing = Pass(run.workspace, inner, moved, run.workers)
+    writing = Pass(run.workspace, inner, moved)
     with database.transaction():
         read_and_write(writing, present, judging, known)
         _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
@@ -158,8 +158,6 @@ def building(run: Pass) -> Iterator[None]:
     names = len(reading.list_names(run.workspace.vault) or ()) if first else 0
     begun = names > BULK_FROM and run.database.begin_build()
     try:
-        if begun and names > WORKERS_FROM:
-            run.workers.start()
         yield
     finally:
         if begun:

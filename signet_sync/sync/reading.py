@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from itertools import islice
-from typing import Any
 
 from signet_sync.errors import PathEscape, WorkspaceError, reason
 from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Ground, Signature, Snapshot, Trouble
 from signet_sync.storage import files, writing
-from signet_sync.storage.files import Root, Vault, folder, kind_of, reading, signature_of, split_checked, split_path
+from signet_sync.storage.files import Root, Vault, kind_of, reading, signature_of, split_checked, split_path
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Seal, Source
+from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Source
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.store import artifacts, texts, violations
-from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Outcome, Pass, Workspace
 
 
@@ -139,42 +135,12 @@ def judge_and_pack(path: str, found: Found | Trouble, judging: JudgeContext) -> 
     return judgement._replace(seal=judgement.seal._replace(packed=pack_seal(judgement.raw)), raw=None)
 
 
-class FileJudge:
-    """Judges files in a worker, by their paths and seals."""
-
-    def __init__(self, root: str, judging: JudgeContext) -> None:
-        self._root = root
-        self._judge_context = judging._replace(seal_of=_no_seal)
-        self._vault: Vault | None = None
-
-    def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
-        """Returns None if the pass itself has to look: the file is unsettled, or has to be redacted again."""
-        path, seal = asked
-        if self._vault is None:
-            with folder(self._root, MEMORY) as descriptor:
-                self._vault = files.DiskVault(os.dup(descriptor))  # open as long as the worker runs
-        found = _read(self._vault, path, self._judge_context.max_file_bytes)
-        if is_unsettled(found):
-            return None
-        judging = self._judge_context if seal is None else self._judge_context._replace(seal_of=lambda _: seal)
-        judgement = judge_and_pack(path, found, judging)
-        return None if judgement.sealed is not None else judgement
-
-
-def _no_seal(_path: str) -> Seal | None:
-    return None
-
-
 FUTURE_NS = 3600 * 10**9
 # From so many files or sources on, full text gets more memory.
 BULK_FROM = 400
-# From so many files or sessions on, workers judge and derive: each loads and compiles what the pass has loaded, a
-# quarter of a second, which is a third of the work on a thousand files.
-WORKERS_FROM, DERIVERS_FROM = 3_000, 1_000
-# Files, and bytes of files, that are judged before their rows are written; and how many batches are judged ahead.
+# Files, and bytes of files, that are judged before their rows are written.
 BATCH = 256
 _BATCH_BYTES = 8 << 20
-_AHEAD = 3
 
 
 def read_and_write(run: Pass, paths: Iterable[str], judging: JudgeContext, known: dict[str, Known]) -> set[str]:
@@ -219,60 +185,37 @@ def judge_paths(
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
     """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
 
-    If there are many files, the pass's workers judge the next batches meanwhile, and it judges itself what they leave
-    unanswered. Sorted names keep the files of a session together, and the folder's index is read once.
+    Sorted names keep the files of a session together, and the folder's index is read once.
     """
-    workspace, seen = run.workspace, run.outcome.seen
-    root, limit = workspace.vault, workspace.settings.max_file_bytes
-    workers = run.workers if len(paths) > WORKERS_FROM else Workers(0)
-    in_worker, sealed = FileJudge(workspace.root, judging), bool(workers) and artifacts.seals_exist(run.database)
-    taken = 0
-
-    def alive() -> None:
-        run.request.go_on()
-        if run.request.progress is not None:
-            run.request.progress(taken, len(paths))
-
-    def give(batch: Sequence[str]) -> Given[str, Any, Judgement]:
-        seals = artifacts.seals_of(run.database, batch) if sealed else {}
-        return workers.give(in_worker, ((path, (path, seals.get(path))) for path in batch))
-
-    def judge_here(path: str) -> Judgement | None:
-        try:
-            found = _read(vault, path, limit)
-            if is_unsettled(found):
-                return None
-            judgement = judge_and_pack(path, found, judging)
-        except MemoryError:  # it must not keep the other files out of the index
-            found = Trouble("unreadable", "there is not enough memory to read it")
-            judgement = judge_and_pack(path, found, judging)
-        except Exception as error:
-            error.add_note(path)
-            raise
-        if judgement.sealed is not None and not workspace.touch_nothing:
-            return _redact_again(workspace, judgement, found, judging, run.outcome)
-        return judgement
-
-    def take(batch: Sequence[str], given: Given[str, Any, Judgement]) -> Iterator[tuple[str, Judgement | None]]:
-        answers = dict(given.answers(alive))
-        for path in batch:
-            yield path, answers.pop(path, None) or judge_here(path)
-
+    seen, taken = run.outcome.seen, 0
     with ExitStack() as stack:
         vault = None
         with suppress(FileNotFoundError):
-            vault = stack.enter_context(files.reading(root, MEMORY))
-        batches = _batches(sorted(paths), seen.files if seen is not None else {})
-        ahead: deque[tuple[list[str], Given[str, Any, Judgement]]] = deque()
-        while True:
-            for batch in islice(batches, 1 + (_AHEAD if workers else 0) - len(ahead)):
-                ahead.append((batch, give(batch)))
-            if not ahead:
-                return
-            batch, given = ahead.popleft()
-            yield take(batch, given)
+            vault = stack.enter_context(files.reading(run.workspace.vault, MEMORY))
+        for batch in _batches(sorted(paths), seen.files if seen is not None else {}):
+            yield ((path, _judge(run, vault, path, judging)) for path in batch)
             taken += len(batch)
-            alive()
+            run.request.go_on()
+            if run.request.progress is not None:
+                run.request.progress(taken, len(paths))
+
+
+def _judge(run: Pass, vault: Vault | None, path: str, judging: JudgeContext) -> Judgement | None:
+    """Reads and judges a file; None if it is unsettled."""
+    try:
+        found = _read(vault, path, run.workspace.settings.max_file_bytes)
+        if is_unsettled(found):
+            return None
+        judgement = judge_and_pack(path, found, judging)
+    except MemoryError:  # it must not keep the other files out of the index
+        found = Trouble("unreadable", "there is not enough memory to read it")
+        judgement = judge_and_pack(path, found, judging)
+    except Exception as error:
+        error.add_note(path)
+        raise
+    if judgement.sealed is not None and not run.workspace.touch_nothing:
+        return _redact_again(run.workspace, judgement, found, judging, run.outcome)
+    return judgement
 
 
 def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Iterator[list[str]]:

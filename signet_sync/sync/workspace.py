@@ -20,9 +20,9 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import Root
 from signet_sync.sync.index_records import Change, Cliff, Judgement, NoiseRule, Source
-from signet_sync.sync.workers import Alive, Workers
 
 T = TypeVar("T")
+Alive = Callable[[], None]  # called in long steps; an exception that it raises ends the work
 
 
 class Workspace:
@@ -73,7 +73,7 @@ class Request(NamedTuple):
     `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
     for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
     are completed. With `follow_removals`, what another program removed is removed. Sources from sessions before
-    `since_us` are left in the outbox. `workers` limits the processes that much work is spread over, 0 for none.
+    `since_us` are left in the outbox.
     """
 
     now_us: int
@@ -90,7 +90,6 @@ class Request(NamedTuple):
     patience: float = 60.0
     resume: bool = True
     since_us: int = 0
-    workers: int | None = None
 
     def go_on(self) -> None:
         """Raises `Interrupted` if the pass was asked to stop."""
@@ -147,13 +146,10 @@ class Pass:
     `cliff` is why a recovery found that the pass must halt.
     """
 
-    def __init__(
-        self, workspace: Workspace, request: Request, outcome: Outcome | None = None, workers: Workers | None = None
-    ) -> None:
+    def __init__(self, workspace: Workspace, request: Request, outcome: Outcome | None = None) -> None:
         self.workspace = workspace
         self.request = request
         self.outcome = outcome or Outcome()
-        self.workers = Workers(0) if workers is None else workers
         self.cliff: Cliff | None = None
 
     @property
@@ -173,13 +169,6 @@ class Pass:
 
 
 # ── what takes part in a pass ──
-
-
-class Work(NamedTuple):
-    """Describes slow pure work: a function that workers can import, and a value for each source."""
-
-    function: Callable[[Any], Any]
-    values: Iterable[tuple[Source, Any]]
 
 
 class Deriver(Protocol):
@@ -207,19 +196,11 @@ class Deriver(Protocol):
         for table in self.tables:
             database.execute(f"delete from {table}")
 
-    def work(self, database: Database, sources: Sequence[Source]) -> Work | None:
-        """Returns the slow part of preparing, for workers to do while earlier sources are still being written.
-
-        The values must therefore not depend on anything that a deriver writes.
-        """
-        return None
-
     def prepare(self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive) -> Any:
         """Does the slow work for some sources, without writing.
 
-        `earlier` has what earlier derivers prepared for the same batch and, under this deriver's own name, the workers'
-        answers by source; any of these answers may be missing. `alive` is called every now and then; an exception that
-        it raises ends the work.
+        `earlier` has what earlier derivers prepared for the same batch. `alive` is called every now and then; an
+        exception that it raises ends the work.
         """
         return sources
 

@@ -163,7 +163,7 @@ def publish(workspace: Workspace) -> None:
 def index_in_parts(root: Path) -> int:
     """A first index of a part for each session."""
     indexing.NEWEST = indexing.PART = 3
-    indexing.WORKERS_FROM = 2
+    indexing.MANY = 2
     return passed()(root)
 
 

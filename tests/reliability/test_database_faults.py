@@ -565,12 +565,12 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
 def test_no_process_is_ever_forked_with_an_open_connection() -> None:
     """Only `subprocess` starts one, which runs a program at once; and SQLite's files are closed for it.
 
-    The pools of processes start theirs like that too.
+    The pool of a fleet starts its processes like that too.
     """
     package = Path(signet_sync.__file__).parent
     forks = re.compile(r"\bos\.(fork|posix_spawn)|\bimport multiprocessing|from multiprocessing|ProcessPool|preexec_fn")
     found = {path for path in package.rglob("*.py") if forks.search(path.read_text(encoding="utf-8"))}
-    assert found == {package / "fleet/engines.py", package / "sync/workers.py"}
+    assert found == {package / "fleet/engines.py"}
     assert all('get_context("spawn")' in path.read_text(encoding="utf-8") for path in found)
 
 

@@ -37,8 +37,7 @@ from workbench import call
 print(json.dumps([[answer.code, answer.out, answer.err] for answer in (call(*words) for words in commands)]))
 """
 _OPEN = re.compile(r'(?:open|openat|openat2|creat)\((?:(AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
-# The names of semaphores, which workers share, are drawn.
-_OF_A_PROCESS = re.compile(r"/proc/\d+/stat|/dev/shm/sem\.[\w-]+")
+_OF_A_PROCESS = re.compile(r"/proc/\d+/stat")
 _PYTHON = tuple({os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, *sys.path) if place})
 
 
@@ -165,7 +164,7 @@ def begun(vault: Vault) -> None:
 
 def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str], int]:
     """What such a vault makes the commands open that an honest one does not, and how many files led out of it."""
-    # As many files as the hostile one has: from some number on a pass starts workers, and each opens files of its own.
+    # As many files as the hostile one has.
     model = Vault(vault.root.parent / "honest" / "vault")
     begun(model)
     lay(model, [f"memory/{made.summary(**who(number))[0]}" for number in range(count)])

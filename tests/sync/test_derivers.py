@@ -24,8 +24,7 @@ from signet_sync.sync import deriving
 from signet_sync.sync.index_records import SESSION, Change, Source
 from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.store.texts import text_of
-from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver, Pipeline
+from signet_sync.sync.workspace import Alive, Deriver, Pipeline
 
 CANARY = "zanzibar"
 

@@ -15,12 +15,13 @@ from workbench import NOW, Vault, numbered
 from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.statement import Word
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync import deriving, engine
+from signet_sync.sync import deriving, engine, reading
 from signet_sync.sync.engine import index_paths, pages_at_end, run_pass, work_off
 from signet_sync.sync.index_records import SESSION, Change
 from signet_sync.sync.store import artifacts, passes
@@ -356,6 +357,22 @@ def test_the_newest_sources_come_first_whatever_their_kind() -> None:
         assert passes.list_newest(database, "graph", limit, since_us) == list(
             database.execute(asked, (since_us, limit))
         )
+
+
+def test_without_the_memory_for_one_file_the_others_are_indexed(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, really = vault.session(3)["summary"], reading.planner.judge
+
+    def judge(asked: str, found: Any, judging: Any) -> Any:
+        if asked == path and isinstance(found, Found):
+            raise MemoryError
+        return really(asked, found, judging)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading.planner, "judge", judge)
+        assert vault.reindex()["counts"]["read"] == 9
+    assert vault.rows("select verdict, code from files where path = ?", path) == [("invalid", "unreadable")]
+    assert vault.reindex()["counts"]["read"] == 1
+    assert vault.rows("select verdict from files where path = ?", path) == [("indexed",)]
 
 
 # ── rows that another sanitizer made are derived anew by the next full pass, once, though no file changed ──

@@ -80,10 +80,7 @@ def _read_artifacts(
 def list_stored_artifacts(
     database: Database, wanted: Iterable[Session]
 ) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
-    """Yields sessions with the stored rows of their content artifacts, oldest first, for `source_of`.
-
-    Their texts are compressed, and workers decompress them.
-    """
+    """Yields sessions with the stored rows of their content artifacts, oldest first, for `source_of`."""
     projects = Projects(database)
     for session, rows in _read_artifacts(database, _SOURCE, wanted):
         stored = []

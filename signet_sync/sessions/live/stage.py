@@ -23,8 +23,7 @@ from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import SESSION, Change, Source
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.workers import Alive
-from signet_sync.sync.workspace import Deriver
+from signet_sync.sync.workspace import Alive, Deriver
 
 
 def distil_turns(said: Sequence[SpokenTurn]) -> list[tuple[int, Item]]:
