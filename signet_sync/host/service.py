@@ -105,7 +105,7 @@ def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Ser
 
 def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
-    words = launchd.read_command(state.path) if _is_macos() else systemd.read_command(state.name, state.path, environ)
+    words = launchd.read_command(state.path) if _is_macos() else systemd.read_command(state.path, environ)
     if not words or not os.path.isabs(words[0]):
         return None
     needed, first = [words[0]], b""

@@ -77,13 +77,7 @@ def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, s
     unit, steps = f"{name}.service", Steps()
     path = os.path.join(_folder(environ), unit)
     if not answers(environ):
-        # In a crontab a percent sign ends the command.
-        line = "@reboot " + shlex.join(run).replace("%", "\\%")
-        by_hand = (
-            "# run it without a service, now and at every start:",
-            f"nohup {shlex.join(run)} >/dev/null 2>&1 &",
-            f"(crontab -l 2>/dev/null; printf '%s\\n' {shlex.quote(line)}) | crontab -",
-        )
+        by_hand = ("# run it without a service, at every start:", f"nohup {shlex.join(run)} >/dev/null 2>&1 &")
         step = "neither systemd nor launchd answers here; no service was installed"
         return ServiceChange("systemd", None, (step,), by_hand, running=False)
     steps.write(path, text)
@@ -104,7 +98,7 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     """Stops, disables and removes a unit; the user's drop-ins are kept."""
     unit, steps = f"{name}.service", Steps()
     path = os.path.join(_folder(environ), unit)
-    if not os.path.lexists(path) and "@" not in name:  # an instance of the template has no file of its own
+    if not os.path.lexists(path):
         return ServiceChange("systemd", None, (f"there is no {path}",), (), False)
     disable = ("disable", "--now", unit)
     steps.record(_call(environ, *disable), _command(*disable), f"stopped {unit}")
@@ -116,19 +110,13 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
 
 
 def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
-    """Yields all our units of this user; an enabled instance of the template counts, the template does not."""
-    ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}}|@.+)?\.service")
-    seen: set[str] = set()
-    for folder in (_folder(environ), os.path.join(_folder(environ), "default.target.wants")):
-        for file in names_in(folder):
-            if not ours.fullmatch(file) or file in seen:
-                continue
-            seen.add(file)
-            name, path, facts = file.removesuffix(".service"), os.path.join(folder, file), _facts(environ, file)
-            state = facts.get("UnitFileState")
-            enabled = state.startswith("enabled") if state else None
-            workspace = workspace_of(read_command(name, path, environ))
-            yield ServiceState(name, workspace, path, enabled, _active(facts))
+    """Yields all our units of this user."""
+    ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}})?\.service")
+    for file in filter(ours.fullmatch, names_in(_folder(environ))):
+        path, facts = os.path.join(_folder(environ), file), _facts(environ, file)
+        state = facts.get("UnitFileState")
+        enabled, workspace = state.startswith("enabled") if state else None, workspace_of(read_command(path, environ))
+        yield ServiceState(file.removesuffix(".service"), workspace, path, enabled, _active(facts))
 
 
 def restart_command(state: ServiceState) -> str:
@@ -155,8 +143,8 @@ def lingering(environ: Mapping[str, str]) -> bool | None:
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None
 
 
-def read_command(name: str, path: str, environ: Mapping[str, str]) -> list[str]:
-    """Returns the words of the command that a unit starts: the reverse of `systemd_quote`, with our specifiers."""
+def read_command(path: str, environ: Mapping[str, str]) -> list[str]:
+    """Returns the words of the command that a unit starts: the reverse of `systemd_quote`, with the home folder."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             lines = handle.read().splitlines()
@@ -167,10 +155,7 @@ def read_command(name: str, path: str, environ: Mapping[str, str]) -> list[str]:
         words = shlex.split(line.removeprefix(":"))
     except ValueError:
         return []  # edited by hand
-    instance = name.partition("@")[2].replace("-", "/")
-    place = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), instance).encode("latin-1", "replace")
-    specifiers = {"h": home(environ), "f": "/" + os.fsdecode(place)}
-    return [re.sub("%(.)", lambda found: specifiers.get(found[1], found[1]), word) for word in words]
+    return [re.sub("%(.)", lambda found: home(environ) if found[1] == "h" else found[1], word) for word in words]
 
 
 def _folder(environ: Mapping[str, str]) -> str:

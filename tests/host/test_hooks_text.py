@@ -80,7 +80,6 @@ def test_odd_formatting_survives(text: str) -> None:
     '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
     '{\n  "model": "opus"\n}\n',
     '{\r\n    "a": [\r\n        1\r\n    ],\r\n    "b": {}\r\n}',
-    '{"model": "opus", "hooks": {"Stop": [{"hooks": []}]}}',
     '{\n  "a": 1, // about a\n  /* about b */\n  "b": 2 // end\n}\n',
     '{\n  "a": 1,\n  "hooks": {\n    "Stop": [\n      1, // x\n    ],\n  },\n}\n',
     "{}", "{}\n",
@@ -142,17 +141,6 @@ def test_every_document_keeps_what_is_not_ours(text: str) -> None:
     assert sorted(place.event for place in harness.places(opened(there).data)) == sorted(WANTED)
     assert merged(there) == there
     assert lean(opened(stripped(there)).data) == lean(json.loads(text))
-
-
-@given(texts())
-def test_a_reinstallation_elsewhere_changes_only_the_command(text: str) -> None:
-    moved = Program(("/usr/bin/python3", "-P", "-m", "signet_sync"), "/vaults/my work")
-    handler = {"type": "command", "command": moved.command("claude-code"), "timeout": 20}
-    there = merged(merged(text), {"SessionStart": handler, "PreCompact": handler})
-    found = harness.places(json.loads(there))
-    assert sorted(place.event for place in found) == ["PreCompact", "SessionStart"]
-    assert all(place.own == handler for place in found)
-    assert lean(json.loads(stripped(there))) == lean(json.loads(text))
 
 
 def test_a_handler_that_shares_its_group_goes_alone() -> None:
