@@ -45,7 +45,6 @@ LONGEST_WAIT = 6 * 3600  # seconds between two tries
 _YEAR_5000 = 95_617_584_000  # seconds since 1970
 _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
-_BEGUN = "it ended its worker"
 _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -159,8 +158,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
         _give_up(job)
         return False
     job.retry_at = _seconds(now_us) + _wait(job.tries) if job.tries else 0.0
-    job.tries += 1
-    job.trouble = _BEGUN
+    job.tries, job.trouble = job.tries + 1, "it ended its worker"
     _write(job)
     return True
 
@@ -173,22 +171,20 @@ def finish(*jobs: Job) -> None:
 
 
 def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
-    """Delays a job: a minute, then four times as long each time, at most six hours; False if it is given up.
+    """Delays a job that was begun: a minute, then four times as long each time, at most six hours.
 
-    A job moves to `bad/` after 8 tries or 7 days. `reason` is written to disk: it must contain no text of a session.
-    Raises `OSError`.
+    False if it is given up after 7 days: it moves to `bad/`. `reason` is written to disk: it must contain no text of a
+    session. Raises `OSError`.
     """
     from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
 
     if not _is_unchanged(job):
         return True
     now = _seconds(now_us)
-    job.tries += job.trouble != _BEGUN
-    job.trouble = reason[:300]
-    job.retry_at = now + _wait(job.tries)
+    job.trouble, job.retry_at = reason[:300], now + _wait(job.tries)
     _write(job)
     put_at = (parse_instant(job.at) or 0) / SECOND  # one with an invalid date counts as old
-    if job.tries >= MOST_TRIES or now - put_at > MOST_DAYS * DAY:
+    if now - put_at > MOST_DAYS * DAY:
         _give_up(job)
         return False
     return True

@@ -65,7 +65,7 @@ def sources(harness: str, environ: Environ = os.environ, where: str | None = Non
 def files(
     harness: str, environ: Environ = os.environ, where: str | None = None
 ) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
-    """Returns what `sources` does, and the paths of other files there, each with the reason why it is left out."""
+    """Returns what `sources` does, and the paths of transcripts that are left out, each with the reason."""
     facts = registry.facts(harness)
     found: list[TranscriptSource] = []
     left: list[tuple[str, str]] = []
@@ -91,8 +91,8 @@ def files(
             reason = seen if isinstance(seen, str) else _find_oddity(path, seen)
             if not reason and named and not isinstance(seen, str):
                 found.append(_describe_file(harness, os.path.join(root, path), seen))
-            elif named or facts.depth:  # a folder of other things is not told
-                left.append((os.path.join(root, path), reason or "no transcript by its name"))
+            elif named or isinstance(seen, str):
+                left.append((os.path.join(root, path), reason))
     if facts.keeps_database:
         found = [row for file in found for row in registry.database(harness).list_sources(file.path)]
     return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left

@@ -99,13 +99,10 @@ def write_identity(given: SessionInput | CompactionInput) -> dict[str, str | Non
     names = {name: session_name(text) if (text := getattr(given, name)) else None for name in _NAMES}
     room = HEAD_TEXTS - sum(measure_written(name) for name in names.values() if name)
     values = {name: session_value(text) or None if (text := getattr(given, name)) else None for name in _VALUES}
-    sizes = sorted(measure_written(value) for value in values.values() if value)
-    if sum(sizes) > room:
-        # A short value leaves its unused part of the half to the longer one.
-        most = max(room - sizes[0], room // 2)
+    if sum(measure_written(value) for value in values.values() if value) > room:
         # The cut text may look like a secret.
-        cut = {name: session_value(cut_to(value, most)) if value else None for name, value in values.items()}
-        values = {name: cut_to(value, most) or None if value else None for name, value in cut.items()}
+        cut = {name: session_value(cut_to(value, room // 2)) if value else None for name, value in values.items()}
+        values = {name: cut_to(value, room // 2) or None if value else None for name, value in cut.items()}
     return {**names, **values}
 
 

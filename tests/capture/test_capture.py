@@ -260,12 +260,7 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 
 
 # Fewer words in as many segments show the same.
-@pytest.mark.parametrize(("turns", "limit"), [
-    (30, 12_000),
-    pytest.param(60, 40_000, marks=pytest.mark.slow),
-    pytest.param(400, 300_000, marks=pytest.mark.slow),
-    pytest.param(400, 100_000, marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(("turns", "limit"), [(20, 10_000), pytest.param(400, 100_000, marks=pytest.mark.slow)])
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
     long_talk(talk, turns, limit // 40 if limit < 20_000 else 400)
     assert talk.path.stat().st_size > 4 * limit
@@ -283,13 +278,12 @@ def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, tal
     assert [fields(vault, path)["captured_at"] for path in transcripts(vault)] == ends
 
 
-@pytest.mark.parametrize("after", [2, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, after):
+def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch):
     long_talk(talk, 70, 60)
     real, calls = capture.sessions_operations.end, []
 
     def dying(*arguments: Any, **given: Any) -> Any:
-        if len(calls) == after:
+        if len(calls) == 2:
             raise MemoryError
         calls.append(1)
         return real(*arguments, **given)
@@ -299,7 +293,7 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch, af
         with monkeypatch.context() as patch, pytest.raises(MemoryError):
             patch.setattr(capture.sessions_operations, "end", dying)
             desk.take(talk)
-        assert len(transcripts(vault)) == after
+        assert len(transcripts(vault)) == 2
         # The session went on meanwhile.
         talk.exchange(1, 500)
         desk.take(talk)

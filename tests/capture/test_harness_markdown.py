@@ -1,7 +1,6 @@
 """The Markdown of a conversation: how it looks, what nobody can forge in it, and which entries a segment lacks."""
 
 import re
-import time
 from collections import Counter
 
 import pytest
@@ -165,14 +164,6 @@ def test_a_code_fence_left_open_is_closed(text, end):
 def test_one_liners_do_nothing_in_a_vault(text):
     assert render([entry("tool", text, name="Bash")]).split(f"- `Bash` · {STAMP} · ")[1].startswith("`")
     assert not re.search(r"(?<!\\)[\[#<*_%`$]", render([entry("event", text)]).split("\n\n")[1][1:-1])
-
-
-@pytest.mark.slow
-def test_it_is_linear():
-    started = time.process_time()
-    for text in ("`" * 500_000, "```\n" * 100_000, "## User\n" * 50_000, " " * 1_000_000, "\\" * 300_000):
-        render([entry(kind, text) for kind in ("user", "result", "tool", "event")])
-    assert time.process_time() - started < 60  # what is not linear takes minutes
 
 
 ENTRIES = st.builds(

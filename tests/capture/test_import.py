@@ -12,7 +12,7 @@ import pytest
 from harness_samples import Turn
 from session_inputs import fields, segments, sound, written
 from transcript_builder import SECRET, TranscriptBuilder, import_, store
-from workbench import contents, sampled
+from workbench import contents
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     folder = store(home)
     (talk,) = talks(folder, 1)
     (folder / "link.jsonl").symlink_to(talk.path)
-    names = {"empty.jsonl": b"", "blank.jsonl": b" \n" * 1500, "notes.md": b"x", "x/subagents/agent-1.jsonl": b"{}\n"}
+    names = {"empty.jsonl": b"", "blank.jsonl": b" \n" * 1500, "agent-1.jsonl": b"{}\n"}
     names |= {"other.jsonl": b'{"type": "mode"}\n'}
     for name, content in names.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     reasons = {
         "link.jsonl": "it is a link", "empty.jsonl": "the file is empty",
         "blank.jsonl": "the file is empty",
-        "notes.md": "no transcript by its name", "agent-1.jsonl": "a sub-agent's file: it is part of another session",
+        "agent-1.jsonl": "a sub-agent's file: it is part of another session",
         "other.jsonl": "no conversation in it",
     }  # fmt: skip
     for _ in range(2):
@@ -159,14 +159,6 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     ("claude-code", [
         {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/home/u/x", "message": {"content": "Why zebrafish?"}},
      ], "2026-03-20", "/home/u/x"),
-    ("gemini", [
-        {"sessionId": "s-1", "startTime": "2025-10-01T10:00:00.000Z", "directories": ["/home/u/x"]},
-        {"id": "1", "type": "user", "content": "Why zebrafish?"},
-     ], "2025-10-01", "/home/u/x"),
-    ("openclaw", [
-        {"type": "session", "id": "s-1", "timestamp": "2025-11-01T10:00:00.000Z", "cwd": "/home/u/x"},
-        {"type": "message", "message": {"role": "user", "content": "Why zebrafish?"}},
-     ], "2025-11-01", "/home/u/x"),
 ])  # fmt: skip
 def test_records_without_times_are_of_the_header_else_the_name_else_the_file(
     vault, tmp_path, harness, records, day, project
@@ -207,16 +199,15 @@ def test_a_record_that_is_dated_ahead_is_left_out_of_the_order(vault, home):
     sound(vault)
 
 
-@pytest.mark.parametrize("ending", ["reset", "deleted"])
-def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home, ending):
+def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):
     folder = home / ".openclaw/agents/main/sessions"
     folder.mkdir(parents=True)
     path = folder / "857e1708-0000-4000-8000-000000000000.jsonl"
     path.write_text(spoken("openclaw", path.stem, "/home/u/x"))
     os.utime(path, (1.7e9, 1.7e9))
     assert import_(vault, "openclaw")["sessions"] == 1
-    path.rename(f"{path}.{ending}.2026-03-28T10-00-00.000Z")
-    other = folder / f"{'9' * 8}{path.name[8:]}.{ending}.2026-03-29T10-00-00.000Z"
+    path.rename(f"{path}.reset.2026-03-28T10-00-00.000Z")
+    other = folder / f"{'9' * 8}{path.name[8:]}.deleted.2026-03-29T10-00-00.000Z"
     # Other words: the same ones at the same time would be copied history.
     other.write_text(spoken("openclaw", f"{'9' * 8}{path.stem[8:]}", "/home/u/x").replace("2026-", "2025-"))
     os.utime(other, (1.7e9, 1.7e9))
@@ -270,14 +261,13 @@ def spoken(harness: str, session: str, cwd: str, asked: str = "why does it never
     return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
-@pytest.mark.parametrize("case", sampled(NAMES, 2))
-@pytest.mark.parametrize("harness", FILES)
-def test_no_name_in_a_transcript_loses_its_session(vault, tmp_path, harness, case):
+@pytest.mark.parametrize("case", NAMES)
+def test_no_name_in_a_transcript_loses_its_session(vault, tmp_path, case):
     session, cwd, kept = NAMES[case]
-    path = tmp_path / f"{FILES[harness]}.jsonl"
-    path.write_text(spoken(harness, session, cwd))
+    path = tmp_path / f"{FILES['claude-code']}.jsonl"
+    path.write_text(spoken("claude-code", session, cwd))
     os.utime(path, (1.7e9, 1.7e9))
-    done = import_(vault, harness, path)
+    done = import_(vault, "claude-code", path)
     assert (done["failed"], done["sessions"]) == ([], 1) and vault.hits("zebrafish")
     (manifest,) = written(vault, "manifest")
     head = fields(vault, manifest)
@@ -285,7 +275,7 @@ def test_no_name_in_a_transcript_loses_its_session(vault, tmp_path, harness, cas
         kept = (path.stem, None)
     assert head["session_id"] == head["session_key"] == (kept[0] or head["session_id"]) and head["project"] == kept[1]
     assert len(head["session_id"]) <= 16_000 and SECRET not in str(head)
-    again = import_(vault, harness, path, "--again")
+    again = import_(vault, "claude-code", path, "--again")
     assert (again["segments"], again["failed"]) == ([], []), "it is known as what it was written as"
     assert vault.rows("select distinct session_id, project from memory_artifacts") == [(head["session_id"], kept[1])]
     sound(vault)

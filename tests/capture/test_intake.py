@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import Session, page, until
+from agents import page, until
 from session_inputs import body, fields, journal, segments, sound, written
 from transcript_builder import (
     SECRET,
@@ -32,7 +31,6 @@ from workbench import Vault
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, spool
 from signet_sync.capture.intake import Intake
-from signet_sync.capture.worker import Worker
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
@@ -252,26 +250,6 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
     assert spool.count_given_up(str(vault.state / "spool")) == 1
 
 
-@pytest.mark.slow
-def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
-    put(vault, talk)
-    python = sys.executable
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with workspace(vault) as found:
-        process = Worker(found)
-        assert process.start(sweep=False)
-        until(lambda: not process.working(), "it ended")
-        assert not process.start(sweep=False)
-        monkeypatch.setattr(process, "_not_before", 0.0)
-        monkeypatch.setattr(sys, "executable", python)
-        assert process.start(sweep=False)
-        assert not process.start(sweep=True)
-        until(lambda: not process.working(), "it ended")
-        assert process.start(sweep=True)
-        process.leave()
-    assert captured(vault)
-
-
 def test_a_killed_session_is_found_when_it_is_idle(vault, talk):
     plugged_in(vault, "claude-code")
     fired(vault, talk, "Stop")
@@ -317,25 +295,7 @@ def test_what_is_no_session_is_looked_at_once(vault, talk):
     assert len(take(vault, sweep=True).captured) == 1
 
 
-def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_path):
-    """While a model is waited for others' changes are indexed."""
-    mark = tmp_path / "go on"
-    provider(tmp_path, f"import os\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.02)", timeout=120)
-    agent = start("--debounce", "0.05", environ={"SIGNET_SETTLE_SECONDS": "0.2"})
-    agent.passed()
-    fired(vault, talk)
-    until(lambda: journal(vault), "the worker is at it")
-    session = Session().write(vault)
-    until(lambda: len(vault.hits(session.word)) == 2, "searchable")
-    assert not written(vault, "transcript")[1:], "while the worker waits for its model"
-    mark.touch()
-    captured(vault, 2)
-    until(lambda: not jobs(vault), "the job is gone")
-    until(lambda: "[[ledger/2026-03.md]]" in page(vault), "on the page")
-    assert agent.end() == 0
-    sound(vault)
-
-
+@pytest.mark.slow
 def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):
     mark = tmp_path / "go on"
     wait = f"import os\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.02)"
@@ -399,7 +359,7 @@ def test_a_model_is_asked_once_and_its_items_stand_in_place_of_the_rules(vault, 
     sound(vault)
 
 
-@pytest.mark.parametrize("script", ["time.sleep(600)", "print('no JSON')", answers(("decision", 1, "of nobody"))])
+@pytest.mark.parametrize("script", ["time.sleep(600)", answers(("decision", 1, "of nobody"))])
 def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
     provider(tmp_path, script, timeout=1)
     put(vault, talk)
@@ -451,6 +411,7 @@ def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Transcrip
     assert [p["code"] for p in checked.json["problems"] if p["path"] == "signet-sync.toml"] == ["config-invalid"]
 
 
+@pytest.mark.slow
 def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(
     vault: Vault, talk: TranscriptBuilder, start: Any
 ) -> None:

@@ -140,9 +140,3 @@ def test_the_words_of_a_note_count_and_its_answer_does_not(read, name, given):
     assert {one.label.capitalize(): one.text for one in turn_notes(turn)} == NOTE
     assert [(item.kind, item.who) for item in outcome(text).items] == [("decision", "agent"), ("next", "agent")]
     assert "burn the pier down" not in text and NOTE["Outcome"] in outcome(text).results
-
-
-@pytest.mark.parametrize("command", ["signet-sync notes Next: oil it", "echo Next: oil it all", "rg note Next: oil it"])
-def test_other_commands_are_no_notes(command):
-    text = f"## User · {AT}\n\nPlease repair it.\n\n- `bash` · {AT} · `{command}`\n"
-    assert turn_notes(turns_of(text)[0]) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -112,14 +111,6 @@ def test_past_sessions_get_the_repository_that_their_folder_is_in_now(vault: Vau
     sound(vault)
 
 
-def test_a_folder_that_is_gone_is_a_project_by_its_path(vault: Vault, code: Path) -> None:
-    talk_in(code / "docs").idle()
-    shutil.rmtree(code)
-    import_(vault, "claude-code")
-    assert stored(vault) == [None] * 3
-    assert vault.rows("select project, label from memory_thread_heads") == [(str(code / "docs"), "docs")]
-
-
 @pytest.mark.parametrize("recorded", ["a folder inside", "where it was made", "the remote", "another remote"])
 def test_a_worktree_that_is_gone_is_of_the_repository_that_the_harness_recorded(
     vault: Vault, code: Path, recorded: str
@@ -173,16 +164,6 @@ def test_the_branch_is_what_the_hook_saw_last_else_the_harness(
     assert vault.rows("select branch, tree from thread_sessions") == [(branch, str(code))]
 
 
-def test_a_session_that_ends_now_is_on_the_branch_of_now(vault: Vault, code: Path) -> None:
-    for number, (more, branch) in enumerate((
-        ({}, "main"), ({"captured_at": moment(1)}, None),
-        ({"repository_root": "/x", "repository_branch": "wick"}, "wick"),
-    )):  # fmt: skip
-        end(vault, session_id=f"s{number}", project=str(code), **more)
-        of = "select branch from thread_sessions where session_id = ?"
-        assert vault.rows(of, f"s{number}") == [(branch,)], more
-
-
 FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}
 
 
@@ -218,13 +199,6 @@ def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_
         end(vault, session_id=f"s{number}", repository_root=str(root), repository_origin=NAME)
         assert stored(vault) == [None] * 3, root
     sound(vault)
-
-
-def test_names_as_long_as_they_may_be_still_fit(vault: Vault) -> None:
-    long = {"project": "/" + "\u2028" * 15_000, "session_key": "é" * 15_000, "harness": "x" * 15_000}
-    end(vault, **long, repository_root="/" + "x" * 15_000, repository_origin="h/" + "é" * 15_000)
-    sound(vault)
-    assert stored(vault) == [None] * 3
 
 
 # ── two views of one checkout ──

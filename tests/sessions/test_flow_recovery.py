@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import agents
 import apsw
 import pytest
 from crash_runner import forked
@@ -37,8 +36,6 @@ DOCUMENT: dict[str, Any] = {
     "session_id": "5e551004-0000-4000-8000-000000000004", "project": "/home/me/lantern", "harness": "codex",
     "captured_at": "2026-03-29T11:30:00.000Z", "transcript": WORDS, "summary": SUMMARY,
 }  # fmt: skip
-
-start = agents.start
 
 
 @pytest.fixture
@@ -339,15 +336,6 @@ def test_a_living_flow_is_left_alone_by_a_pass(vault):
         assert "summary" not in files(vault)
         flow.held.release()
     finished(vault)
-
-
-@pytest.mark.slow
-def test_a_running_agent_finishes_the_flow_of_a_caller_that_died(vault, start):
-    agent = start()
-    agent.passed()
-    killed(vault, at_link("--summary.md", die))
-    agents.until(lambda: set(files(vault)) == {"transcript", "summary", "manifest"} and not journals(vault))
-    agents.until(lambda: SENTENCE in vault.page("ledger/2026/03/29.md"))
 
 
 def test_nothing_of_a_cut_off_flow_is_taken_for_the_work_of_another(vault):

@@ -70,18 +70,6 @@ def test_what_is_begun_comes_back_whole_and_is_gone_when_finished(folder):
     again.finish()  # somebody else may have dropped it meanwhile
 
 
-def test_folder_and_file_are_private_whatever_the_umask(folder):
-    before = os.umask(0)
-    try:
-        held = journal.begin(folder, KEY, DOCUMENT)
-    finally:
-        os.umask(before)
-    for place in (folder, os.path.dirname(folder)):
-        assert os.stat(place).st_mode & 0o777 == 0o700
-    assert os.stat(held.path).st_mode & 0o777 == 0o600
-    held.finish()
-
-
 def test_flows_are_listed_oldest_first_and_nothing_else_is(folder):
     for number, key in enumerate((THIRD, KEY, OTHER)):
         held = journal.begin(folder, key, DOCUMENT)
@@ -172,37 +160,6 @@ def test_dropping_takes_what_is_unwanted_and_what_nobody_can_read(folder):
     assert files(folder) == [f"{OTHER}.json"]
     assert journal.drop(folder, lambda document: False) == 0
     assert journal.drop(f"{folder}/none", lambda document: True) == 0
-
-
-def test_a_flow_that_was_dropped_while_it_was_held_is_not_taken_any_more(folder):
-    held = journal.begin(folder, KEY, DOCUMENT)
-    assert journal.drop(folder, lambda document: True) == 1
-    held.finish()
-    assert files(folder) == []
-
-
-linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="tells descriptors' files by /proc")
-
-
-@linux
-def test_the_words_are_durable_before_the_name_and_the_name_before_the_answer(folder, monkeypatch):
-    seen: list[tuple[str, str]] = []
-
-    def tell(name: str) -> None:
-        real = getattr(os, name)
-
-        def call(*given: Any, **named: Any) -> Any:
-            fd = f"/proc/self/fd/{given[0]}"
-            seen.append((name, os.path.basename(os.readlink(fd)).split(".")[0] if name != "replace" else ""))
-            return real(*given, **named)
-
-        monkeypatch.setattr(os, name, call)
-
-    os.makedirs(folder)
-    for name in ("write", "fsync", "replace"):
-        tell(name)
-    journal.begin(folder, KEY, DOCUMENT).release()
-    assert seen == [("write", KEY), ("fsync", KEY), ("replace", ""), ("fsync", "journal")]
 
 
 @pytest.mark.parametrize("name", ["write", "fsync", "replace"])

@@ -15,9 +15,6 @@ from typing import Any
 
 import agents
 import pytest
-from agents import until
-from hypothesis import given
-from hypothesis import strategies as st
 from session_inputs import FIRST, body, compact, end, fields, segments, sound, written
 from test_intake import jobs, put, take
 from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, plugged_in, store
@@ -28,16 +25,13 @@ from signet_sync.capture import capture, intake, live_transcript, spool, transcr
 from signet_sync.cli import programs
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
-from signet_sync.formats.turn import turn_of
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.live.operations import _sanitize_turn
 from signet_sync.sessions.live.store import LiveTurn
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 KEY = "agent:main:main"
 ONE, TWO = "11ce0001-0000-4000-8000-000000000001", "11ce0002-0000-4000-8000-000000000002"
@@ -125,19 +119,6 @@ def test_other_words_under_a_number_are_refused_and_nothing_is_written(vault: Va
         assert [turn[3] for turn in turns(vault)] == ["one"]
 
 
-@given(st.lists(st.text(max_size=60), max_size=6))
-def test_nothing_is_lost(texts: list[str]) -> None:
-    """What is kept is what was said, sanitized, word for word."""
-    database = Database(":memory:")
-    lines = [json.dumps(line(number, text)).encode() for number, text in enumerate(texts)]
-    told = [_sanitize_turn(turn_of(raw, n, now_us=2**60), {}) for n, raw in enumerate(lines, 1)]
-    with database.transaction():
-        live.buffer(database, "default", KEY, told)
-    kept = live.transcript(database, "default", KEY)
-    assert "".join(turn.content for turn in kept) == "".join(map(sanitize_transcript_v2, texts))
-    assert [turn.turn for turn in kept] == list(range(len(texts)))
-
-
 WRONG: list[tuple[Any, str]] = [
     (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
     (b"\n\n[1]\n", "line 3 is not a JSON object"),
@@ -172,9 +153,8 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     assert fed(vault, lines[:3])["appended"] == 3
 
 
-@pytest.mark.parametrize("hours", [1, pytest.param(24 * 365, marks=pytest.mark.slow)])
-def test_a_clock_that_goes_ahead_is_ours(vault: Vault, hours: int) -> None:
-    ahead = iso(time.time_ns() // 1000 + hours * 3600 * SECOND)
+def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:
+    ahead = iso(time.time_ns() // 1000 + 3600 * SECOND)
     fed(vault, [line(0, "x") | {"at": ahead}], KEY, "--session-id", ONE)
     assert vault.rows("select at from session_transcripts")[0][0] < ahead
     end(vault, session_id=ONE, session_key=KEY)
@@ -575,12 +555,6 @@ def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
         assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
 
 
-def test_a_search_is_bounded(vault: Vault) -> None:
-    fed(vault, [line(number, f"again {number}", number) for number in range(200)])
-    assert found(vault, "again", *map(str, range(10_000)))[0] == "again 199"
-    assert len(found(vault, "again")) == live.MOST_FOUND
-
-
 def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: TranscriptBuilder) -> None:
     take(vault)
     put(vault, talk, "end")
@@ -606,18 +580,6 @@ def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: Tran
     talk.path.symlink_to(moved)
     assert take(vault).failed == []
     assert jobs(vault) == ["stop"]
-
-
-@pytest.mark.slow
-def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: TranscriptBuilder) -> None:
-    agent = start("--debounce", "0.05")
-    agent.passed()
-    until(lambda: found(vault, "question1word"), "what was said before it came")
-    talk.exchange(2)
-    fired(vault, talk, "Stop")
-    until(lambda: found(vault, "question2word"), "what was said since")
-    assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
-    assert agent.end() == 0
 
 
 def test_several_processes_append_at_once(vault: Vault) -> None:

@@ -133,14 +133,6 @@ def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> 
     assert DECIDED in prompt(vault, "claude-code", question, session=OTHER)
 
 
-def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
-    place = {"project": "/home/ada/code/kestrel/src", "repository_root": "/home/ada/code/kestrel"}
-    origin = {"repository_origin": "git.example/ada/kestrel", "repository_path": "src"}
-    running(vault, BUG, FOUND, *agreed(POSTGRES), **place, **origin)
-    assert of_running(vault) == {(MINE, "git.example/ada/kestrel")}
-    assert DECIDED in vault.page() and DECIDED not in context(vault)
-
-
 @pytest.mark.parametrize("kind", ["end", "compact"])
 def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
     running(vault, BUG, FOUND, *agreed(POSTGRES))
@@ -216,12 +208,11 @@ def bytes_of(folder: Path) -> Iterable[bytes]:
     return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("options", [(), ("--session-id", MINE)])
-def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, ...]) -> None:
+def test_a_removal_takes_it_to_the_last_byte(vault: Vault) -> None:
     before = stated(vault)
-    word = "zanzibarian"
-    key = "agent:main:main" if options else MINE
-    running(vault, BUG, FOUND, *agreed(f"From now on lantern uses {word} queues."), key=key, options=options)
+    word, place = "zanzibarian", ("--session-id", MINE)
+    said = agreed(f"From now on lantern uses {word} queues.")
+    running(vault, BUG, FOUND, *said, key="agent:main:main", options=place)
     assert word in vault.page() and of_running(vault)
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
     assert stated(vault) == before and not of_running(vault) and not vault.rows("select * from live_sessions")

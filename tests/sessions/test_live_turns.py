@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from itertools import pairwise
 
@@ -240,18 +239,3 @@ def test_what_was_kept_is_recognised_and_the_rest_is_what_is_new(lines, cuts):
 ])  # fmt: skip
 def test_a_whole_that_does_not_begin_with_what_is_kept_is_all_new(whole, segments):
     assert new_part(whole, segments) is None
-
-
-@pytest.mark.parametrize("unit", ["word after word\n", "word ", "a\n\n\n\n\n\n", "## User\n\nb\n\n"])
-def test_time_grows_with_length_and_not_faster(unit):
-    """64 times the text in at most 600 times the time: a square would take 4,096 times as long."""
-
-    def taken(body: str) -> float:
-        third = body.find("\n", len(body) // 3)
-        pieces = [body] if third < 0 else [body[:third], body[third + 1 :].lstrip("\n")]
-        began = time.process_time()
-        assert new_part(body, pieces) == ""
-        return time.process_time() - began
-
-    small, large = (normalize(unit * count) for count in (2_000, 128_000))
-    assert min(taken(large) for _ in range(3)) <= 600 * max(min(taken(small) for _ in range(3)), 0.001)

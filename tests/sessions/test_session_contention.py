@@ -25,7 +25,7 @@ from session_inputs import (
     sound,
     written,
 )
-from workbench import ROOT, sampled
+from workbench import ROOT
 
 from signet_sync.app.workspace import opened
 from signet_sync.digest.outcome import Item, ModelDigest
@@ -80,7 +80,7 @@ def together(vault, lists, timeout=600):
 KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
 
 
-@pytest.mark.parametrize(("key", "when"), sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4))
+@pytest.mark.parametrize(("key", "when"), [(KEY, {}), ({}, THEN)])
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
     answers = [answer for (answer,) in together(vault, [[document]] * 4)]
@@ -100,32 +100,6 @@ def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
     assert fields(vault, manifest)["transcript_path"] == written(vault, "transcript")[-1]
     assert all(path in body(vault, manifest) for path in written(vault, "transcript"))
     assert journal(vault) == []
-    sound(vault)
-
-
-def test_who_asked_first_and_comes_last_writes_behind_the_others(vault):
-    for place, whole in ((30, FIRST), (10, FIRST + SECOND), (20, FIRST + SECOND + THIRD)):
-        now_us = parse_instant(moment(place)) or 0
-        with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
-            given = session_input({**WHO, "transcript": whole}, now_us=now_us)
-            sessions_operations.end(workspace, given, now_us=now_us, propose=None)
-    assert normalize("\n\n".join(segments(vault))) == normalize(FIRST + SECOND + THIRD)
-    sound(vault)
-
-
-def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
-    documents = [
-        [
-            {**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"}
-            for number in range(2)
-        ]
-        for writer in range(3)
-    ]
-    flat = [answer for some in together(vault, documents) for answer in some]
-    (manifest,) = written(vault, "manifest")
-    links = body(vault, manifest)
-    assert len(written(vault, "transcript")) == 6
-    assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
     sound(vault)
 
 

@@ -57,14 +57,6 @@ def test_the_answer_has_the_shape_that_is_promised(vault):
     sound(vault)
 
 
-def test_a_compaction_answers_with_its_own_file(vault):
-    answer = compact(vault, captured_at=moment(0))
-    assert "summary" not in answer and "transcript" not in answer
-    assert written(vault) == [answer["compaction"], answer["manifest"]]
-    assert body(vault, answer["compaction"]) == SUMMARY.rstrip("\n")
-    sound(vault)
-
-
 def test_an_ending_is_on_the_page_and_in_search_when_it_is_answered(vault):
     answer = end(vault, session_key="agent:main/third", summary=SUMMARY, memory_sentence=SENTENCE)
     (row,) = ledger(vault)
@@ -186,12 +178,6 @@ def test_a_foreign_file_under_the_name_is_left_as_it_is(vault):
     assert error["path"] == f"memory/{path.name}"
     assert path.read_text() == "a person's note\n"
     assert written(vault) == [error["path"]], "nothing of the refused ending stands there"
-
-
-def test_a_moment_that_nobody_chose_moves_out_of_the_way(vault):
-    paths = {end(vault, transcript=text, transcript_is="tail")["transcript"] for text in ("one", "two", "three")}
-    assert len(paths) == 3
-    sound(vault)
 
 
 def test_two_sessions_of_one_key_at_the_same_moment(vault):
@@ -354,17 +340,6 @@ def test_another_summary_of_the_same_words_is_kept(vault):
     assert len(segments(vault, "summary")) == 2
     assert segments(vault) == [normalize(FIRST), ""]
     sound(vault)
-
-
-def test_an_earlier_ending_is_known_after_the_database_was_lost(vault):
-    end(vault, captured_at=moment(0))
-    end(vault, transcript=FIRST + SECOND, captured_at=moment(1))
-    for path in vault.db.parent.glob(f"{vault.db.name}*"):
-        path.unlink()
-    before = written(vault)
-    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(7)}):
-        assert end(vault, **given)["idempotent_replay"]
-    assert written(vault) == before
 
 
 def test_a_compaction_before_any_ending_names_the_manifest(vault):

@@ -20,7 +20,6 @@ _SENTENCES, _HIDDEN = 400, 16_000_000  # the newest that are looked for; charact
 _LINE = 2_000
 _LISTED = late(r"\s*(?:[-*+•・☐]|\[[ x~]\]|\d+[.)]|#{1,6}|>|\|)\s*")
 _PARTS = late(r"\s*\|\s*|(?<=[:：])[\s*]+")
-_STEPS = late(r"\[[ x~]\] ")
 
 
 def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]]) -> dict[int, list[str]]:
@@ -40,7 +39,7 @@ def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]
     said: dict[str, int] = {}
     for place in _find_spoken(entries):
         entry = entries[place]
-        told = entry.text.split("\n") if entry.kind == "user" else _sentences(entry.text.replace("; [", "\n["))
+        told = entry.text.split("\n") if entry.kind == "user" else _sentences(entry.text)
         for sentence in told:
             said.setdefault(sentence, place)
     found: dict[int, list[str]] = {}
@@ -53,11 +52,11 @@ def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]
 
 
 def _find_spoken(entries: Sequence[TranscriptEntry]) -> list[int]:
-    """Returns the places of the person's words, of the assistant's that no call follows, and of its to-do lists."""
+    """Returns the places of the person's words, and of the assistant's that no call follows."""
     found, ends = [], True
     for place in range(len(entries) - 1, -1, -1):
         kind = entries[place].kind
-        if kind == "user" or (kind == "assistant" and ends) or (kind == "tool" and _STEPS.match(entries[place].text)):
+        if kind == "user" or (kind == "assistant" and ends):
             found.append(place)
         ends = kind == "user" or (ends and kind in ("assistant", "event", "compaction"))
     return found[::-1]

@@ -190,8 +190,6 @@ def call_line(arguments: object) -> str:
     given = mapping_of(arguments)
     if isinstance(patch := given.get("patchText"), str):
         return call_line(patch)
-    if steps := _steps(given):
-        return steps
     if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.reports`) is kept whole
         return one_line(note.strip().replace("\n", "\\n"), NOTE_LIMIT)
     for name in (*_DETAILS, *_MORE_DETAILS):
@@ -205,17 +203,6 @@ def call_line(arguments: object) -> str:
             limit = NOTE_LIMIT if "signet-sync" in value and " note " in value else LINE_LIMIT
             return one_line(f"{value} in {place}" if place else value, limit)
     return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
-
-
-def _steps(given: Mapping[str, Any]) -> str:
-    """Returns the steps of a to-do list with their boxes, the open ones first; empty for other arguments."""
-    found = []
-    for step in (item for value in given.values() for item in map(mapping_of, items_of(value))):
-        said = next(filter(None, (text_of(step.get(name)) for name in ("content", "step", "description", "title"))), "")
-        if said and (state := text_of(step.get("status"))):
-            box = "x" if state in ("completed", "done", "cancelled") else "~" if state.startswith("in") else " "
-            found.append(f"[{box}] {one_line(said.replace(';', ','), 120)}")
-    return one_line("; ".join(sorted(found, key=lambda step: step.startswith("[x]"))), 10 * LINE_LIMIT)
 
 
 def _value(value: object) -> str:

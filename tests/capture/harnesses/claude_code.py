@@ -104,8 +104,6 @@ _REFUSED = (
 _NO = f"{_REFUSED}\nleave the wick alone"
 _GIVEN = {"description": "look around", "subagent_type": "Explore", "prompt": "…"}
 _REPORT = [{"type": "text", "text": "Found."}, {"type": "text", "text": "agentId: a8 (…)"}]
-_STEPS = {"trim the wick": "completed", "oil the door": "in_progress", "clean; the mirror": "pending"}
-_TODOS = [{"content": step, "status": state, "activeForm": "…"} for step, state in _STEPS.items()]
 _B = _user("B", "ub", "u1")
 _SUMMARY = _user(
     "This session is being continued from a previous conversation that ran out of context.\n\nSummary:\n1. Lit.",
@@ -173,10 +171,6 @@ CASES = {
     ),
     "a server's words for it": _refusal("mcp__pier__light", _NO, is_error=True),
     "a refusal that was printed": _refusal("Edit", f"cat: {_NO}", is_error=True),
-    "a to-do list shows its open steps first": case(
-        [_said([_call("TodoWrite", {"todos": _TODOS})], "a1")],
-        "tool [~] oil the door; [ ] clean, the mirror; [x] trim the wick",
-    ),
     "sub-agents are linked, and their launch is no result": case(
         [
             _said([_call("Agent", _GIVEN)], "a1"),
