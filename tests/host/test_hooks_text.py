@@ -80,6 +80,7 @@ def test_odd_formatting_survives(text: str) -> None:
     '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
     '{\n  "model": "opus"\n}\n',
     '{\r\n    "a": [\r\n        1\r\n    ],\r\n    "b": {}\r\n}',
+    '{"model": "opus", "hooks": {"Stop": [{"hooks": []}]}}',
     '{\n  "a": 1, // about a\n  /* about b */\n  "b": 2 // end\n}\n',
     '{\n  "a": 1,\n  "hooks": {\n    "Stop": [\n      1, // x\n    ],\n  },\n}\n',
     "{}", "{}\n",

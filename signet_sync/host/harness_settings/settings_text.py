@@ -256,7 +256,8 @@ class JsonText(SettingsText):
         if len(steps) <= len(way):
             return self._appended(steps[-1], way[len(steps) - 1], value)
         child = steps[-1]
-        return self.text[: child.value] + self._written(value, _indent(self.text, child.start)) + self.text[child.end :]
+        indent = _indent(self.text, child.start) if "\n" in self.text[child.value : child.end] else None
+        return self.text[: child.value] + self._written(value, indent) + self.text[child.end :]
 
     def remove(self, way: Way) -> None:
         """Takes a value out, and what contained it as long as nothing else, not even a comment, is left in that."""
@@ -304,7 +305,7 @@ class JsonText(SettingsText):
         return found
 
     def _appended(self, box: Child, step: str | int, value: Any) -> str:
-        """Returns the document with one more value, on lines of its own, at the end of the object or list `box`."""
+        """Returns the document with one more value at the end of the object or list `box`."""
         text = self.text or ""
         newline, unit = self._style()
         inside = _children(_strict(text), box.value)
@@ -312,28 +313,34 @@ class JsonText(SettingsText):
         begin = inside[-1].end if inside else box.value + 1
         tail = text[begin:close]
         kept = tail.rstrip()  # comments, maybe after a comma
-        rest = tail[len(kept) :] if inside and "\n" in tail[len(kept) :] else newline + outer
-        lead = text[inside[-2].end if len(inside) > 1 else box.value + 1 : inside[-1].start] if inside else ""
-        indent = _indent(lead, len(lead)) if "\n" in lead else outer + unit
-        item = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
-        item += self._written(value, indent)
-        if inside and "," in _blank_out(_COMMENT, tail):
+        indent = None if unit is None and not kept else outer + (unit or "  ")
+        if inside:
+            lead = text[inside[-2].end if len(inside) > 1 else box.value + 1 : inside[-1].start]
+            indent = _indent(lead, len(lead)) if "\n" in lead else indent if "//" in kept else None
+        name = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
+        item = name + self._written(value, indent)
+        rest = tail[len(kept) :]
+        if not inside:
+            rest = "" if indent is None else newline + outer
+        elif "," in _blank_out(_COMMENT, tail):
             item += ","
-        elif inside:
+        else:
             kept = f",{kept}"
-        return text[:begin] + kept + newline + indent + item + rest + text[close:]
+        gap = newline + indent if indent is not None else " " if inside else ""
+        return text[:begin] + kept + gap + item + rest + text[close:]
 
-    def _style(self) -> tuple[str, str]:
-        """Returns the line end, and one step of indentation."""
+    def _style(self) -> tuple[str, str | None]:
+        """Returns the line end, and one step of indentation, which is None if all is on one line."""
         text = self.text or ""
         root = self._steps(())[0]
         inside = _children(_strict(text), root.value)
-        lead = text[root.value + 1 : inside[0].start] if inside else ""
-        return "\r\n" if "\r\n" in text else "\n", _indent(lead, len(lead)) if "\n" in lead else "  "
+        lead = text[root.value + 1 : inside[0].start] if inside else "\n  "
+        return "\r\n" if "\r\n" in text else "\n", _indent(lead, len(lead)) if "\n" in lead else None
 
-    def _written(self, value: Any, indent: str) -> str:
+    def _written(self, value: Any, indent: str | None) -> str:
         newline, unit = self._style()
-        return json.dumps(value, ensure_ascii=False, indent=unit or "  ").replace("\n", newline + indent)
+        text = json.dumps(value, ensure_ascii=False, indent=None if indent is None else unit or "  ")
+        return text.replace("\n", newline + (indent or ""))
 
 
 @lru_cache(maxsize=2)
