@@ -384,19 +384,10 @@ class OpenedEvent(TypedDict):
 Open = OpenedSession | OpenList | OpenedEvent
 
 
-class DigestCounts(TypedDict):
-    sessions: int
-    projects: int
-    decisions: int
-    blocked: int
-    remembered: int
-    promoted: int
-
-
 class DigestSession(TypedDict):
     id: str  # A handle.
     project: str | None
-    day: str  # YYYY-MM-DD, UTC.
+    day: str  # YYYY-MM-DD.
     status: Literal["done", "open", "blocked", "aborted", "question-only"] | None
     text: str
 
@@ -404,30 +395,19 @@ class DigestSession(TypedDict):
 class DigestStatement(TypedDict):
     id: str  # A handle.
     project: str | None
-    day: str  # YYYY-MM-DD, UTC.
+    day: str  # YYYY-MM-DD.
     type: Literal["decision", "constraint", "blocker"]
     text: str
-
-
-class DigestMemory(TypedDict):
-    id: str  # A handle.
-    type: str
-    day: str  # YYYY-MM-DD, UTC.
-    text: str
-    private: bool
-    promoted: bool
 
 
 Digest = TypedDict(
     "Digest",
     {
         "agent_id": str,
-        "from": str,  # YYYY-MM-DD, UTC.
-        "to": str,  # The last day, YYYY-MM-DD, UTC.
-        "counts": DigestCounts,
+        "from": str,  # YYYY-MM-DD.
+        "to": str,  # The last day, YYYY-MM-DD.
         "sessions": list[DigestSession],
         "statements": list[DigestStatement],
-        "memories": list[DigestMemory],
     },
 )
 

@@ -149,16 +149,6 @@ def handoff(
     return pages_operations.handoff(place, agent, session=session, project=project, folder=folder, now_us=now_us)
 
 
-def prompt_context(
-    place: IndexPlace, agent: str, *, prompt: str, shared: bool, budget: int | None, counted: bool = True
-) -> Document:
-    """Composes what memory holds on a prompt."""
-    from signet_sync.pages.operations import compose_at_prompt
-
-    require_root(place.root)
-    return compose_at_prompt(place, agent, prompt, shared=shared, budget=budget, counted=counted)
-
-
 def remember(
     place: IndexPlace,
     agent: str,
@@ -191,6 +181,5 @@ def remember(
 
 
 OPERATIONS: Mapping[str, Callable[..., Document]] = {
-    act.__name__: act
-    for act in (recall, find_files, expand, open_session, list_sessions, context, handoff, prompt_context, remember)
+    act.__name__: act for act in (recall, find_files, expand, open_session, list_sessions, context, handoff, remember)
 }

@@ -22,10 +22,7 @@ _NOTHING = (
     "no context: nothing is known of this folder's project, and there is no identity file in the workspace;"
     " --project NAME prints what is known of another one"
 )
-_NOTHING_SHARED = (
-    "no context: with --scope shared it is the identity files only, and the workspace has none;"
-    " --prompt TEXT prints memories that are not private"
-)
+_NOTHING_SHARED = "no context: with --scope shared it is the identity files only, and the workspace has none"
 
 
 @command("--agent", "--now", "--json")
@@ -34,10 +31,7 @@ _NOTHING_SHARED = (
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: for a place that others can read: identity files, with --prompt also memories that are not private.",
-)
-@click.option(
-    "--prompt", metavar="TEXT", help="Print what memory contains about TEXT instead of the context at the start."
+    help="shared: for a place that others can read: only the identity files.",
 )
 @click.option(
     "--project",
@@ -55,11 +49,9 @@ _NOTHING_SHARED = (
     "--budget",
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="Most tokens (default: the setting context.budget_tokens, with --prompt 800).",
+    help="Most tokens (default: the setting context.budget_tokens).",
 )
-def context(
-    context: Context, scope: str, prompt: str | None, project: str | None, last: str | None, budget: int | None
-) -> None:
+def context(context: Context, scope: str, project: str | None, last: str | None, budget: int | None) -> None:
     """Print the context that an agent's session gets at its start.
 
     Where the project stands, quotes of its last session, what holds, and the workspace's identity files in what the
@@ -72,17 +64,14 @@ def context(
         return
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else working_directory()
-    if prompt is None:
-        found = context.ask(
-            "context",
-            shared=shared,
-            budget=budget,
-            project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
-            called=given if project and given and not os.path.isabs(given) else None,
-            now_us=context.now_us,
-        )
-    else:
-        found = context.ask("prompt_context", prompt=prompt, shared=shared, budget=budget)
+    found = context.ask(
+        "context",
+        shared=shared,
+        budget=budget,
+        project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
+        called=given if project and given and not os.path.isabs(given) else None,
+        now_us=context.now_us,
+    )
     for trouble in found["troubles"]:
         context.say(f"warning: {trouble}")
 
@@ -91,8 +80,6 @@ def context(
             click.echo(found["context"]["text"])
         elif found["crowded"]:
             context.say(f"no section fits into --budget {budget}; increase the budget")
-        elif prompt is not None:
-            context.say("memory contains nothing about this")
         else:
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 
@@ -165,10 +152,9 @@ def handoff(context: Context, session: str | None, project: str | None, to: str 
     metavar="[DAY]",
     help="Today, or this day (2026-03-28).",
 )
-@click.option("--utc", is_flag=True, help="Count days in UTC instead of in this machine's time zone.")
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-def digest(context: Context, day: datetime | None, utc: bool, project: str | None) -> None:
-    """Print what happened in the last seven days, by project: sessions, decisions, blockers, what was remembered.
+def digest(context: Context, day: datetime | None, project: str | None) -> None:
+    """Print what happened in the last seven days, by project: sessions, and what was decided or blocked.
 
     Days are those of this machine's time zone. To see another week, say with --now at which time it ends.
     """
@@ -178,10 +164,9 @@ def digest(context: Context, day: datetime | None, utc: bool, project: str | Non
     require_agent(context.agent)
     ends = context.now_us
     if day is not None and day.tzinfo is None:
-        noon = day + timedelta(hours=12)
-        ends = instant_of((noon.replace(tzinfo=UTC) if utc else noon).astimezone(UTC))
+        ends = instant_of((day + timedelta(hours=12)).astimezone(UTC))
     days = 7 if day is None else 1
-    seen = operations.days(context.place(), context.agent, ends, days, project, UTC if utc else None)
+    seen = operations.days(context.place(), context.agent, ends, days, project)
     context.answer(period.document(context.agent, seen), period.text_of(seen))
 
 

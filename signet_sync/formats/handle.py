@@ -6,8 +6,6 @@ The same content has the same id on every machine and after every rebuild; no tw
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import Literal
 
@@ -82,10 +80,3 @@ def short_handle(node_id: str) -> str:
     A memory's stays whole: a page on which it was forgotten elsewhere is recognised by it.
     """
     return handle(node_id if node_id.startswith("m-") else node_id[:SHORT_LENGTH])
-
-
-def sharing_short(ids: Iterable[str]) -> frozenset[str]:
-    """Returns those of some ids whose short handle leads to another of them, too: they are shown whole."""
-    distinct = set(ids)
-    shorts = Counter(map(short_handle, distinct))
-    return frozenset(one for one in distinct if shorts[short_handle(one)] > 1)

@@ -214,7 +214,7 @@ class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
-    version = "4"
+    version = "5"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
     after = (Graph.name, Statements.name, LIVE)
@@ -237,17 +237,14 @@ class Threads(Deriver):
                 sessions = nodes.sessions_of(database, agent_id, thread_id, week)
                 stated = statements_store.list_of_sessions(database, agent_id, thread_id, [one[:3] for one in sessions])
                 arc = threads.arc(thread, week, sessions, stated)
-                # Edges to every segment and compaction of its sessions, not only to the best of each.
-                below = {one.node_id for one in sessions} if arc else set()
-                below.update(nodes.summaries_and_compactions(database, agent_id, thread_id, week) if arc else ())
+                below = {one.node_id for one in sessions}
                 nodes.store_condensation(database, agent_id, threads.arc_id(thread, week), arc, below)
             for quarter in {quarter_of(week) for week in weeks}:
                 arcs = nodes.arcs(database, agent_id, thread_id, *quarter_span(quarter))
                 epoch, epoch_id = threads.epoch(thread, quarter, arcs), threads.epoch_id(thread, quarter)
                 nodes.store_condensation(database, agent_id, epoch_id, epoch, {one.id for one in arcs} if epoch else ())
-            newest = nodes.newest_sessions(database, agent_id, thread_id, threads.SUMMARY_SESSIONS)
             head = None
-            if newest:
+            for newest in nodes.newest_sessions(database, agent_id, thread_id, 1):
                 head = threads.summarize(thread, newest, *nodes.extent(database, agent_id, thread_id))
                 status = statements_store.read_status(database, agent_id, head.node_id, head.status)
                 head = head._replace(status=cast(threads.Status, status))

@@ -20,9 +20,6 @@ from signet_sync.text.token_estimate import rough_tokens
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
-SUMMARY_SESSIONS = 12
-HARNESSES = 4
-
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
 # What differs for each session: uuids and hashes, counters and dates, random letters and digits.
 _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
@@ -72,8 +69,7 @@ class ThreadSession(NamedTuple):
 class ThreadSummary(NamedTuple):
     """The summary of a thread; a row of `memory_thread_heads`. What it left open is in `statements`.
 
-    `sample` is the sentence of the newest session, `node_id` its node. `harness` lists the harnesses of the newest
-    sessions, the latest used first.
+    `sample` is the sentence of the newest session, `node_id` its node, `harness` its harness.
     """
 
     agent_id: str
@@ -173,32 +169,20 @@ def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
-def summarize(thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int) -> ThreadSummary:
-    """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
-
-    `sessions` is how many there are in all, `earliest_us` when the first began.
-    """
-    counted = newest_first(newest)[:SUMMARY_SESSIONS]
-    latest = counted[0]
-    harnesses = dict.fromkeys(session.harness for session in counted if session.harness)
+def summarize(thread: Thread, newest: ThreadSession, sessions: int, earliest_us: int) -> ThreadSummary:
+    """Summarizes a thread by its newest session: how many sessions there are, and when the first one began."""
     return ThreadSummary(
-        *thread, ", ".join([*harnesses][:HARNESSES]) or None, latest.status or "settled", sessions,
-        min(earliest_us, latest.earliest_us), latest.latest_us, latest.node_id, latest.source_ref, latest.sentence,
+        *thread, newest.harness, newest.status or "settled", sessions, earliest_us, newest.latest_us, newest.node_id,
+        newest.source_ref, newest.sentence,
     )  # fmt: skip
 
 
 # ── roll-ups ──
 
 BUDGET_TOKENS = 600
-# How many tokens the lists below the sessions may take from these; how many of those are for open items.
-_LISTS_TOKENS, _OPEN_TOKENS = 260, 130
 SESSIONS, ARCS, LISTED = 12, 14, 8
-_LABEL_LENGTH = 160
-_ITEM_LENGTH = 180
-# The more lines there are, the shorter each.
-_WIDTHS = (320, 240, 180, 140, 110, 80, 50)
+_LABEL_LENGTH, _LINE_LENGTH = 160, 140
 
-_DECISIONS, _OPEN = "Decisions:", "Open:"
 _OPEN_KINDS = ("blocker", "next", "question")
 
 
@@ -217,8 +201,8 @@ def arc(
 ) -> GraphNode | None:
     """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 
-    The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, then what these `stated` and still
-    holds: decisions, open items.
+    The text has at most `BUDGET_TOKENS`: lines of the newest sessions in 60 % of them, then what these `stated` and
+    still holds: decisions, open items.
     """
     if len(sessions) < 2:
         return None
@@ -226,10 +210,11 @@ def arc(
     first, last = week_span(week)
     title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
     held = list(stated)
-    decided = [text for kind, text in held if kind == "decision"]
-    still = [f"{kind}: {text}" for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
-    told = [(day_of(one.latest_us), one.sentence, one.node_id) for one in newest[:SESSIONS]]
-    content = _fit_budget(title, told, len(newest), decided[:LISTED], still[:LISTED])
+    decided = [_cut(text) for kind, text in held if kind == "decision"]
+    still = [_cut(f"{kind}: {text}") for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
+    told = [f"{day_of(one.latest_us)} {_cut(one.sentence)} ({one.node_id})" for one in newest[:SESSIONS]]
+    lists = ("", told, 0.6), ("Decisions:", decided[:LISTED], 0.5), ("Open:", still[:LISTED], 1.0)
+    content = _fill(title, *lists)
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     span = min(one.earliest_us for one in newest), newest[0].latest_us
     return _node(thread, arc_id(thread, week), "arc", span, label, content)
@@ -238,52 +223,36 @@ def arc(
 def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode | None:
     """Condenses the arcs of a thread in one quarter, in any order; None for fewer than two.
 
-    The text has at most `BUDGET_TOKENS`: a line for each arc, and as many of their decisions as fit.
+    The text has at most `BUDGET_TOKENS`: lines of the newest arcs.
     """
     if len(arcs) < 2:
         return None
     newest = sorted(arcs, key=lambda node: (-node.latest_us, node.id))
     span = min(node.earliest_us for node in newest), newest[0].latest_us
     title = f"{thread.label}, {quarter}, {day_of(span[0])} to {day_of(span[1])}: {len(newest)} weeks"
-    below = (content.partition(f"\n\n{_DECISIONS}\n")[2] for content in (node.content or "" for node in newest))
-    decisions = dict.fromkeys(
-        line.removeprefix("- ") for text in below for line in text.partition("\n\n")[0].split("\n") if line
-    )
-    told = [("", node.label, node.id) for node in newest[:ARCS]]
-    content = _fit_budget(title, told, len(newest), list(decisions), [])
+    content = _fill(title, ("", [f"{_cut(node.label)} ({node.id})" for node in newest[:ARCS]], 1.0))
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
     return _node(thread, epoch_id(thread, quarter), "epoch", span, label, content)
 
 
-def _fit_budget(
-    title: str, told: Sequence[tuple[str, str, str]], count: int, decided: Sequence[str], still: Sequence[str]
-) -> str:
-    """Joins title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as fits.
-
-    `told` are day, words and id of the newest of `count`.
-    """
-    left = BUDGET_TOKENS - rough_tokens(title) - 2
-    opened, spent = _fit_list(_OPEN, still, min(left, _OPEN_TOKENS))
-    decisions, more = _fit_list(_DECISIONS, decided, min(left, _LISTS_TOKENS) - spent)
-    left -= spent + more
-    for width in (*_WIDTHS, *(0 for _ in told)):
-        told = told if width else told[:-1]
-        lines = [f"- {f'{day} ' * bool(day)}{shorten(said, width or _WIDTHS[-1])} ({one})" for day, said, one in told]
-        lines += [f"- … {count - len(told)} more …"] if count > len(told) else []
-        if sum(rough_tokens(line) + 1 for line in lines) <= left:
-            break
-    return "\n\n".join("\n".join(block) for block in ([title], lines, decisions, opened) if block)
-
-
-def _fit_list(name: str, texts: Sequence[str], room: int) -> tuple[list[str], int]:
-    """Returns a list under its name, with the lines that fit, and its tokens; nothing if none fits."""
-    kept, spent = [name], rough_tokens(name) + 1
-    for text in texts:
-        line = f"- {shorten(text, _ITEM_LENGTH)}"
-        if (cost := rough_tokens(line) + 1) <= room - spent:
+def _fill(title: str, *groups: tuple[str, Iterable[str], float]) -> str:
+    """Joins lists under a title within the budget: each has a name, lines, and its share of what is left."""
+    blocks, left = [[title]], BUDGET_TOKENS - rough_tokens(title) - 2
+    for name, texts, share in groups:
+        kept, room = [name] if name else [], int(left * share) - rough_tokens(name) - 2
+        for line in (f"- {text}" for text in texts):
+            if (cost := rough_tokens(line) + 1) > room:
+                break
             kept.append(line)
-            spent += cost
-    return (kept, spent) if len(kept) > 1 else ([], 0)
+            room -= cost
+        if kept != [name]:
+            left -= sum(rough_tokens(line) + 1 for line in kept) + 1
+            blocks.append(kept)
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _cut(text: str) -> str:
+    return shorten(text, _LINE_LENGTH)
 
 
 def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> GraphNode:

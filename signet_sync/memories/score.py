@@ -9,7 +9,7 @@ from signet_sync.formats.timestamps import DAY
 # blocker costs more than missing a note. Memories of any type, and entity files, weigh as much as a thread.
 WEIGHTS: dict[str, float] = {
     "thread": 1.0, "blocker": 0.9, "next": 0.8, "constraint": 0.8, "decision": 0.8, "preference": 0.7,
-    "person": 0.6, "question": 0.6, "note": 0.5, "tried": 0.5, "node": 0.5,
+    "person": 0.6, "question": 0.6, "note": 0.5, "tried": 0.5,
 }  # fmt: skip
 REMEMBERED = 1.0
 
@@ -23,7 +23,7 @@ MOST_ACCESSES = 1 << 20
 # past, a constraint or a preference seldom.
 HALF_LIVES: dict[str, float] = {
     "thread": 14.0, "next": 14.0, "blocker": 14.0, "question": 21.0, "note": 45.0, "tried": 45.0, "decision": 90.0,
-    "constraint": 180.0, "preference": 365.0, "person": 180.0, "node": 30.0,
+    "constraint": 180.0, "preference": 365.0, "person": 180.0,
 }  # fmt: skip
 # For any other kind, in days.
 USUAL_HALF_LIFE = 30.0
@@ -79,7 +79,7 @@ def score(
     in both places. Accesses above 2^20 count as 2^20: no score is above `6 * weight`. The formula is exponential
     forgetting, with a boost for use that fades itself.
     """
-    weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["node"])
+    weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["note"])
     if accesses <= 0 and not pinned:  # as are nearly all candidates for a page
         return weight * decay(now_us - at_us, HALF_LIVES.get(kind, USUAL_HALF_LIFE))
     uses = min(max(accesses, 0), MOST_ACCESSES)

@@ -1,18 +1,18 @@
 """Chooses the lines of a page or context: best first, within a budget, each statement once; lays them out."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from signet_sync.formats.handle import handle, sharing_short, short_handle
+from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.token_estimate import page_tokens
 
 PIN = "📌 "
 _GAP = 2  # tokens of a blank line beside a heading
-# How the rest of a section is found.
-_SEARCH = "signet-sync recall WORDS"
+# Says that there is more than is shown, and how it is found.
+MORE = "… and more: signet-sync recall WORDS"
 
 # Statements with fewer words are the same only if their words are.
 _LEAST = 3
@@ -59,7 +59,6 @@ class Line(NamedTuple):
     group: str = ""
     session: str = ""
     mark: str = ""
-    is_ambiguous: bool = False  # its short handle leads to another line, too
 
     @property
     def pinned(self) -> bool:
@@ -68,11 +67,9 @@ class Line(NamedTuple):
 
     def shown(self, *, alone: bool = False) -> str:
         """Returns the line with bullet and handles, below its group's heading or `alone`."""
-        handles = [handle(self.id) if self.is_ambiguous else short_handle(self.id)]
-        if self.session:
-            handles.insert(0, short_handle(self.session))
+        handles = " ".join(short_handle(one) for one in (self.session, self.id) if one)
         text = (self.alone if alone and self.alone else self.text) + self.mark
-        return " ".join([f"- {PIN}{text}" if self.pinned else f"- {text}", *handles])
+        return f"- {PIN if self.pinned else ''}{text} {handles}"
 
 
 class Board(NamedTuple):
@@ -126,20 +123,20 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
     """Returns lines within a budget: best first, each statement once.
 
     A line that alone exceeds the budget is skipped; the first that no longer fits ends the choice, so that nothing of
-    lower rank takes its place. Each section's heading, with the blank lines around it, and its "more" line
-    count. `headings` are those of the sections in their order; a line of no section is left out.
+    lower rank takes its place. Each section's heading, with the blank lines around it, counts, and so does `MORE`.
+    `headings` are those of the sections in their order; a line of no section is left out.
     """
+    budget -= size(MORE) + 2
     ranked = sorted((line for line in lines if line.section in headings), key=lambda line: line.rank)
-    ambiguous = sharing_short(line.id for line in ranked)
     chosen: dict[str, list[Line]] = {key: [] for key in headings}
     groups: Counter[tuple[str, str]] = Counter()
     left: list[Line] = []
     said, shown, used, full = Said(), set[str](), 0, False
-    for one in ranked:
-        line, scope = one._replace(is_ambiguous=one.id in ambiguous), one.project.casefold()
+    for line in ranked:
+        scope = line.project.casefold()
         if line.id in shown or said.holds(line.statement, scope):
             continue
-        around = size(headings[line.section]) + size(more(_MANY, at_least=True)) + 2 * _GAP + 2
+        around = size(headings[line.section]) + 2 * _GAP + 1
         cost = size(line.shown(alone=True)) + 1
         if full or around + cost > budget:
             left.append(line)
@@ -162,14 +159,8 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
     return Board(chosen, left)
 
 
-def blocks(
-    board: Board, headings: Mapping[str, str], unread: Mapping[str, int] | None = None, cut: Collection[str] = ()
-) -> list[tuple[str, list[str]]]:
-    """Returns the heading and the lines of each section that has some, with how many more there are.
-
-    `unread` counts by section those that were not even read; where there may be more than it says, it is in `cut`.
-    """
-    rest = Counter(unread or {}) + Counter(line.section for line in board.left)
+def blocks(board: Board, headings: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Returns the heading and the lines of each section that has some."""
     found = []
     for key, heading in headings.items():
         # Those that stand alone in their order, then each group below its heading.
@@ -183,16 +174,8 @@ def blocks(
         for group, some in groups.items():
             lines += [*([""] if lines else []), group, "", *(line.shown() for line in some)]
         if lines:
-            found.append((heading, [*lines, *(["", more(rest[key], at_least=key in cut)] if rest[key] else [])]))
+            found.append((heading, lines))
     return found
-
-
-def more(count: int, *, at_least: bool = False) -> str:
-    """Returns how many lines a section has besides those shown, and how to find them."""
-    return f"… and {'more than ' if at_least else ''}{count} more: {_SEARCH}"
-
-
-_MANY = 100_000
 
 
 @lru_cache(maxsize=4_000)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 LIMIT = 10_000  # characters; some harnesses put longer text into a file and show its beginning
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
-PROMPT_BUDGET = 800  # tokens
 # At each prompt of a session: tokens, and lines.
 INJECTED_BUDGET, MOST_INJECTED = 400, 3
 _LINE = 400  # characters of each recalled text
@@ -38,15 +37,14 @@ _RECALLED = "=== What memory holds on this ==="
 class SessionContext(NamedTuple):
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
-    `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
-    injected: the text of each line with its id, of a quote with its session's behind `QUOTED`, of a whole file with "";
-    `left_out` are texts of lines without room.
+    `crowded` means that there was something, but none of it fitted. `lines` are what was injected: the text of each
+    line with its id, of a quote with its session's behind `QUOTED`, of a whole file with ""; `left_out` are texts of
+    lines without room.
     """
 
     text: str
     sources: Sequence[str]
     troubles: Sequence[str]
-    ids: Sequence[str] = ()
     crowded: bool = False
     lines: Sequence[tuple[str, str]] = ()
     left_out: Sequence[str] = ()
@@ -93,7 +91,7 @@ def compose(
     texts = [read(path) for path in (*pages, *IDENTITIES)]
     if shared or memory is None:
         text = files_text(texts, limit, size)
-        return SessionContext(text, sources, troubles, crowded=bool(sources) and not text, lines=lines)
+        return SessionContext(text, sources, troubles, bool(sources) and not text, lines)
     made = memory(limit, size)
     left = limit - (cost(made.text.split("\n"), size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
@@ -101,9 +99,8 @@ def compose(
     # Without handles: when a project gets its origin, its ids change and its words do not.
     quotes = ((words, f"{QUOTED}{of}") for words, of in made.quotes.items())
     lines[:0] = [*((line.text, line.id) for line in made.lines), *quotes]
-    ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
-    return SessionContext(text, sources, troubles, ids, crowded, lines, made.left_out)
+    return SessionContext(text, sources, troubles, crowded, lines, made.left_out)
 
 
 def beginning(raw: bytes, enough: int) -> str:
@@ -173,19 +170,13 @@ class PromptHit(NamedTuple):
     id: str
 
 
-def lay_out_hits(
-    found: Sequence[PromptHit], limit: int, size: Size, most: int | None = None
-) -> tuple[str, list[PromptHit]]:
-    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits.
-
-    With `most` at most so many lines, without links.
-    """
+def lay_out_hits(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, list[PromptHit]]:
+    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits."""
     lines, kept = [_RECALLED], list[PromptHit]()
     left = limit - size(_RECALLED) - 1
-    for one in found[:most]:
-        link = [f"[[{one.path}|source]]"] if most is None and one.path is not None else []
+    for one in found[:MOST_INJECTED]:
         ending = handle(one.id) if HANDLE.fullmatch(one.id) else flatten(one.id)
-        line = neutral(" ".join([f"- {plain(one.text, _LINE) or '…'} ({inert(page_line(one.where))})", *link, ending]))
+        line = neutral(f"- {plain(one.text, _LINE) or '…'} ({inert(page_line(one.where))}) {ending}")
         if (needed := size(line) + 1) <= left:
             left -= needed
             lines.append(line)

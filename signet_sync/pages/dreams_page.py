@@ -11,7 +11,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_score import Dream, SweepView, order, weigh_signals
+from signet_sync.memories.promotion_score import Dream, SweepView, order
 from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import page_files
 from signet_sync.pages.sections import plain
@@ -29,26 +29,11 @@ Something should not have risen? `signet-sync forget ID` takes the memory away, 
 at the end of its line, after the `^`."""
 NOTHING = "Nothing has risen yet."
 
-# Characters of the newest entries; older ones are left out.
-LONGEST = 200_000
-
-
-# A memory's place among the answers, by the mean of 1/rank. Above 0.75 it was the first answer more often than not: as
-# the second it would count 0.5.
-_PLACES = (
-    (1.0, "always as the first answer"),
-    (0.76, "mostly as the first answer"),
-    (0.4, "near the top of the answers"),
-    (0.15, "among the answers"),
-    (-1.0, "far down the answers"),
-)
-
 
 def diary(sweeps: Sequence[SweepView]) -> str:
     """Returns the generated text of DREAMS.md: an entry for each sweep that promoted, oldest first."""
     entries: list[str] = []
-    room = LONGEST
-    for sweep in reversed(sweeps):
+    for sweep in sweeps:
         if sweep.promoted <= 0 and not sweep.dreams:
             continue
         bullets = [_tell(dream) for dream in sorted(sweep.dreams, key=lambda dream: order(dream.memory))]
@@ -57,27 +42,22 @@ def diary(sweeps: Sequence[SweepView]) -> str:
             f"- candidates: {sweep.candidates}\n- promoted: {promoted}\n- skipped (already promoted): {sweep.skipped}"
         )
         gone = [f"- {promoted - len(bullets)} forgotten since"] if promoted > len(bullets) else []
-        entry = f"## Dreamed {at[:10]} {at[11:16]} UTC\n\n{counts}\n\n### Promoted\n\n" + "\n".join([*bullets, *gone])
-        room -= len(entry)
-        if room < 0:
-            break
-        entries.append(entry)
-    return "\n\n".join([TITLE, INTRO, *(entries[::-1] or [NOTHING])])
+        head = f"## Dreamed {at[:10]} {at[11:16]} UTC\n\n{counts}\n\n### Promoted\n\n"
+        entries.append(head + "\n".join([*bullets, *gone]))
+    return "\n\n".join([TITLE, INTRO, *(entries or [NOTHING])])
 
 
 def _tell(dream: Dream) -> str:
-    """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
+    """Returns `- … — found 5 times by 3 different queries on 3 days, last on …; score 0.67 ^m-…`."""
     memory = dream.memory
-    weighed = ", ".join(f"{name} {value:.2f}" for name, value in weigh_signals(memory).items())
     queries, days = count_noun(memory.queries, "query", "different queries"), count_noun(memory.unique_days, "day")
-    place = next(words for least, words in _PLACES if memory.relevance >= least)
-    why = f"found {count_noun(memory.recall_count, 'time')} by {queries} on {days}, {place}"
-    why += f", last on {day_of(memory.last_us)}; score {memory.score:.2f} ({weighed})"
+    why = f"found {count_noun(memory.recall_count, 'time')} by {queries} on {days}"
+    why += f", last on {day_of(memory.last_us)}; score {memory.score:.2f}"
     return f"- {plain(dream.text) or '…'} — {why} {handle(memory.memory_id)}"
 
 
 # Change this when the same rows give a different DREAMS.md.
-_VERSION = "4"
+_VERSION = "5"
 
 
 def update(run: Pass, agent_id: str) -> None:

@@ -28,7 +28,7 @@ from signet_sync.formats.timestamps import short_day
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.memories.score import day_start
 from signet_sync.pages import context
-from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit, SessionContext
+from signet_sync.pages.context import INJECTED_BUDGET, PromptHit, SessionContext
 from signet_sync.pages.sections import StatementView, plain
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
@@ -77,7 +77,7 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     def say(without: set[str]) -> tuple[str, list[PromptHit]]:
         some = [hit for hit in hits if hit.id not in without]
         limit = INJECTED_BUDGET - estimate_tokens(context.wrap("-", session.root, session.program))
-        text, kept = context.lay_out_hits(some, limit, estimate_tokens, MOST_INJECTED)
+        text, kept = context.lay_out_hits(some, limit, estimate_tokens)
         return "\n".join(filter(None, [begun.text, context.wrap(text, session.root, session.program)])), kept
 
     def record() -> str:

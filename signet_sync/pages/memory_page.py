@@ -1,19 +1,18 @@
 """Renders MEMORY.md: sections in order, within the budget, the same bytes for the same inputs on every machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
-from signet_sync.formats.paths import month_page, targets, wikilink, write_agent_option
+from signet_sync.formats.paths import month_page, wikilink, write_agent_option
 from signet_sync.formats.timestamps import day_of, short_day
-from signet_sync.pages.board import Board, Line, blocks, choose
-from signet_sync.pages.sections import SECTIONS, NodeView, SectionInputs, clause, inert, link_to, outcome_of, plain
+from signet_sync.pages.board import MORE, Board, Line, blocks, choose
+from signet_sync.pages.sections import SECTIONS, NodeView, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import WindowRow, clipping_notice
 from signet_sync.text.phrases import count_noun
-from signet_sync.text.sentences import is_template, page_cell
+from signet_sync.text.sentences import page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
@@ -25,7 +24,6 @@ _LOG = f"## {LEDGER_HEADING}"
 _LINE, LEAST_ROW = 24, 56
 _LOG_COSTS, _DAY_COSTS = estimate_tokens(_LOG) + 3, estimate_tokens("### 2026-03-28") + 1
 _NODE_LENGTH = 160  # characters
-_PARTS = {"arc": "session", "epoch": "week"}
 
 
 class Shares(NamedTuple):
@@ -44,13 +42,13 @@ def shares(budget_tokens: int) -> Shares:
 class Projection(NamedTuple):
     """All inputs of a page, newest first; what is iterated is read no further than the page has room.
 
-    `candidates` gives so many of the best lines for sections, and what they are from. `rows` are those of the
+    `candidates` gives so many of the best lines for sections, and whether there are more. `rows` are those of the
     `in_window` sessions. `today_us` is the day from which days are counted.
     """
 
     agent_id: str
     warning: str
-    candidates: Callable[[int], tuple[Sequence[Line], SectionInputs]]
+    candidates: Callable[[int], tuple[Sequence[Line], bool]]
     in_window: int
     window_months: Sequence[str]
     rows: Sequence[WindowRow]
@@ -90,10 +88,10 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     (_, wanted, _), for_index = _render_log(projection, total), shares.nodes if projection.months else 0
     room = max(shares.head - shares.total + total, total - wanted - for_index)
     room = min(room, total - _least_log(projection))
-    lines, seen = projection.candidates(max(room // _LINE, 1))
+    lines, more = projection.candidates(max(room // _LINE, 1))
     head = choose(lines, SECTIONS, room)
-    shown = blocks(head, SECTIONS, seen.unread, seen.cut)
-    sections = "\n\n".join("\n".join([heading, "", *lines]) for heading, lines in shown)
+    shown = ["\n".join([heading, "", *some]) for heading, some in blocks(head, SECTIONS)]
+    sections = "\n\n".join([*shown, *([MORE] if shown and (more or head.left) else ())])
     left = total - (page_tokens(sections) + 3 if sections else 0)
     log, used, kept = _render_log(projection, left - for_index)
     index = _render_index(projection, left - used, head, kept)
@@ -140,11 +138,10 @@ def _render_log(projection: Projection, budget: int) -> tuple[str, int, list[Win
 
 
 def _render_index(projection: Projection, budget: int, head: Board, kept: Sequence[WindowRow]) -> str:
-    """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
+    """Returns what is before the sessions of the log: months, condensations, and sessions that no section tells of."""
     heading, today_us = "## Temporal Index", projection.today_us
     oldest = kept[-1].day if kept else "9999-99-99"
-    told = {segment_of(path) for row in kept for path in targets(row.line)}
-    told |= {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
+    told: set[object] = {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
 
     # Months that the session log neither shows nor links: the first of the window only if it lies partly before that.
     inside, count = projection.window_months, projection.in_window
@@ -157,41 +154,26 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
     )
 
     def tell(nodes: Iterable[NodeView]) -> Iterator[str]:
-        """Yields `- Mar 2 to Mar 6 · lantern, 2 sessions: …` of nodes with a session of which nothing was told."""
+        """Yields `- Mar 2 to Mar 6 · lantern: …` of nodes whose words were not told yet."""
         for node in nodes:
-            earlier = (
-                (sentence, path)
-                for at_us, sentence, path in node.about
-                if day_of(at_us) <= oldest and segment_of(path) not in told and not is_template(sentence)
-            )
-            sentence, path = next(earlier, ("", ""))
-            if not path or node.id in head.shown:
+            words = clause(plain(outcome_of(node.label, node.thread)), _NODE_LENGTH)
+            own = {words, segment_of(node.path) if node.path else words}
+            if not words or told & own or day_of(node.latest_us) >= oldest:
                 continue
-            told.add(segment_of(path))
+            told.update(own)
             first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
-            days = last if first == last or node.kind == "session" else f"{first} to {last}"
-            parts = f", {count_noun(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
-            words = clause(plain(outcome_of(sentence, node.thread)), _NODE_LENGTH)
-            thread = inert(page_cell(node.thread, 80))
-            yield f"- {days} · {thread}{parts}: {words} {link_to(path)} {short_handle(node.id)}"
+            days = last if first == last or node.path else f"{first} to {last}"
+            link = f" {link_to(node.path)}" if node.path else ""
+            yield f"- {days} · {inert(page_cell(node.thread, 80))}: {words}{link} {short_handle(node.id)}"
 
-    groups = months, tell(projection.condensations), tell(projection.sessions)
-    lines = _share_budget(groups, budget - estimate_tokens(heading) - 5)
+    lines: list[str] = []
+    budget -= estimate_tokens(heading) + 5
+    for group, parts in ((months, 3), (tell(projection.condensations), 2), (tell(projection.sessions), 1)):
+        share = budget // parts
+        for line in group:
+            if (cost := page_tokens(line) + 1) > share:
+                break
+            lines.append(line)
+            share -= cost
+            budget -= cost
     return "\n".join([heading, "", *lines]) if lines else ""
-
-
-def _share_budget(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
-    """Returns the first lines of each group: each gets an even share of the rest, then in order what others leave."""
-    coming = [next(group, None) for group in groups]
-    kept: list[list[str]] = [[] for _ in groups]
-    for fair in (True, False):
-        for place, group in enumerate(groups):
-            share = budget // (len(groups) - place) if fair else budget
-            line = coming[place]
-            while line is not None and (cost := page_tokens(line) + 1) <= share:
-                kept[place].append(line)
-                share -= cost
-                budget -= cost
-                line = next(group, None)
-            coming[place] = line
-    return list(chain.from_iterable(kept))

@@ -1,9 +1,9 @@
-"""Returns what a session gets at its start and on a prompt, what it got, a handoff, and what happened on some days."""
+"""Returns what a session gets at its start, what it got, a handoff, and what happened on some days."""
 
 import os
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
 from functools import partial
 from typing import Any
@@ -15,21 +15,20 @@ from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import day_of, instant_of, moment_of
 from signet_sync.pages.context import SessionContext, compose, name_project, wrap
-from signet_sync.pages.period import PeriodInputs
+from signet_sync.pages.period import Period
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.sections import NAME_LENGTH, plain
+from signet_sync.pages.sections import plain
 from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us, write_program
-from signet_sync.sync.read_only import IndexPlace, count_ids, reading
+from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
 from signet_sync.text.phrases import QuotedSession
-from signet_sync.text.sentences import basename, drop_rest, flatten_cell, unescape
+from signet_sync.text.sentences import basename, drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
 Document = dict[str, Any]
 
-_LONGEST = 4_096  # characters of a path
 _PASSAGE = 400  # characters of a transcript
 
 # Of a handoff: tokens, with our marks; characters of the outcome and of other lines; the last commits and pull requests
@@ -81,31 +80,6 @@ def compose_at_start(
     limit = place.settings().context_budget_tokens if budget is None else budget
     composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
     return _describe(agent_id, composed._replace(troubles=[*trouble, *composed.troubles]), shared=shared)
-
-
-def compose_at_prompt(
-    place: IndexPlace,
-    agent_id: str,
-    prompt: str,
-    *,
-    shared: bool = False,
-    budget: int | None = None,
-    counted: bool = True,
-) -> Document:
-    """Returns what memory holds on a prompt, in at most `budget` tokens; it counts as seen unless not `counted`.
-
-    Raises `WorkspaceError`, `DatabaseError`.
-    """
-    from signet_sync.capture.worker import catch_up
-    from signet_sync.pages.prompt_context import compose_prompt_context  # slow import, not needed at a session's start
-
-    if counted and not shared:
-        catch_up(place, agent_id)
-    with reading(place) as database:
-        composed = compose_prompt_context(place.root, database, agent_id, prompt, shared=shared, budget=budget)
-    if counted:
-        count_ids(place, agent_id, composed.ids)
-    return _describe(agent_id, composed, shared=shared)
 
 
 def _describe(agent_id: str, composed: SessionContext, *, shared: bool) -> Document:
@@ -225,24 +199,22 @@ def _list_deeds(told: Document, day: str, cited: str) -> Iterator[str]:
         yield f"- changed: {', '.join(plain(one['path'], _LINE) for one in files[:_FILES])}{more}"
 
 
-def days(
-    place: IndexPlace, agent_id: str, now_us: int, days: int, project: str | None, zone: tzinfo | None
-) -> PeriodInputs:
+def days(place: IndexPlace, agent_id: str, now_us: int, days: int, project: str | None) -> Period:
     """Returns what happened today and on the days before, `days` in all, of all projects or one (name, path or origin).
 
     Raises `UsageError` for a project without sessions, `WorkspaceError`, `DatabaseError`.
     """
-    today = moment_of(now_us).astimezone(zone).date()
+    today = moment_of(now_us).astimezone().date()
     # Of a date without a zone, `astimezone` takes the midnight of the machine's own, whatever its offset was that day.
     from_us, to_us = (
-        instant_of(datetime.combine(today + timedelta(days=off), time_of_day.min, zone).astimezone(UTC))
+        instant_of(datetime.combine(today + timedelta(days=off), time_of_day.min).astimezone(UTC))
         for off in (1 - days, 1)
     )
     with reading(place) as database:
         is_path = project and (os.path.isabs(project) or os.path.exists(project))
         folder = os.path.abspath(project) if project and is_path else None
         chosen = None if project is None else _projects_called(database, agent_id, project, folder)
-        return views.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
+        return views.read_period(database, agent_id, from_us, to_us, chosen)
 
 
 def _projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
@@ -256,15 +228,10 @@ def _projects_called(database: Database, agent_id: str, project: str, path: str 
 
 
 def _find_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
-    """Returns the projects that a name means as a page shows it: the last parts of an identity, perhaps cut."""
+    """Returns the projects that a name means, by the last parts of an identity, and those at a path."""
     _, is_at = name_project(path, partial(views.recorded_origin, database, agent_id))
     # A page adds the key that the sessions of a thread share.
-    whole = flatten_cell(unescape(project), _LONGEST).rstrip("/").casefold()
-    names = {whole, whole.partition(" · ")[0]}
-
-    def is_called(one: str) -> bool:
-        shown = flatten_cell(one, _LONGEST).rstrip("/").casefold()
-        cut = flatten_cell(basename(one), NAME_LENGTH).casefold()
-        return cut in names or any(f"/{shown}".endswith(f"/{name}") for name in names)
-
-    return {one for one in views.projects(database, agent_id) if is_called(one) or is_at(one)}
+    whole = project.rstrip("/").casefold()
+    ends = tuple(f"/{name}" for name in (whole, whole.partition(" · ")[0]))
+    known = views.projects(database, agent_id)
+    return {one for one in known if f"/{one.rstrip('/').casefold()}".endswith(ends) or is_at(one)}

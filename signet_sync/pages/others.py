@@ -69,30 +69,12 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
     return f"Signet replaced {path} after signet-sync had written it" if path and age < HOLD else ""
 
 
-def note_end(workspace: Workspace) -> None:
-    """Records when a daemon of this machine was first found to have ended, so that its last page holds nothing back."""
-    ended = None if daemon_pid(workspace.root) is not None else _find_end(workspace.root, workspace.database)
-    if ended != pages.daemon_ended_at(workspace.database) and not workspace.touch_nothing:
-        with workspace.database.transaction():
-            pages.set_daemon_ended_at(workspace.database, ended)
-
-
-def _find_end(root: str, database: Database) -> float | None:
-    """Returns when the daemon of a workspace was found to have ended, now if that is news; None if none ran here."""
-    places = FOLDERS[0], *(f"{folder}/pid" for folder in FOLDERS)
-    times = [status.st_mtime for path in places if (status := files.status_of(root, path)) is not None]
-    known = pages.daemon_ended_at(database) if times else None
-    return known if not times or (known is not None and max(times) <= known) else time.time()
-
-
 def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
     """Returns a page that Signet wrote over one of ours, and how many seconds ago.
 
-    Of several, the one written last; an empty path if there is none. What a daemon wrote that has ended on this machine
-    counts as old; what is written later comes from another machine.
+    Of several, the one written last; an empty path if there is none.
     """
     found: list[tuple[float, str]] = []
-    ended = _find_end(root, database)
     for path in [head_page(agent_id) for agent_id in agents if pages.head_written(database, agent_id)]:
         state, status = pages.page_state(database, path), files.status_of(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
@@ -100,8 +82,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         read = files.read(root, path, PAGE_LIMIT)
         if isinstance(read, Found) and managed_block.is_signets(read.raw):
             # A file dated in the future must not hold pages back for longer than any other.
-            age = abs(time.time() - status.st_mtime)
-            found.append((max(age, HOLD) if ended is not None and status.st_mtime <= ended else age, path))
+            found.append((abs(time.time() - status.st_mtime), path))
     age, path = min(found, default=(0.0, ""))
     return path, age
 

@@ -10,15 +10,11 @@ from signet_sync.digest.sentences import EMPTY, is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.timestamps import day_of, short_day
-from signet_sync.memories.score import Use, day_start
-from signet_sync.pages.board import Line, Said, Size, blocks, choose
+from signet_sync.memories.score import day_start
+from signet_sync.pages.board import MORE, Line, Said, Size, blocks, choose
 from signet_sync.pages.sections import (
     SECTIONS,
-    EntityEntry,
-    MemoryView,
-    SectionInputs,
-    StatementView,
-    ThreadView,
+    Known,
     candidates,
     clause,
     distinct_names,
@@ -76,44 +72,6 @@ _OF_EVERY_PROJECT = late(
 )
 
 
-class EarlierSession(NamedTuple):
-    """A session of the project at hand: its node, when it ended, what it came to.
-
-    Of another branch also `where` that is, the status, and the step or blocker that was left.
-    """
-
-    id: str
-    at_us: int
-    sentence: str
-    where: str = ""
-    status: str = ""
-    left: str = ""
-
-
-class ProjectInputs(NamedTuple):
-    """What a context may show, in any order; `uses` tells by id what is pinned and was used.
-
-    `statements` are those of the project at hand, `threads` its threads, `others` those of other projects,
-    newest first; `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those
-    before it, and `earlier` the newest sessions of the project before the one that its thread tells of, newest first.
-    `ended` are texts of what no longer holds there: no quote says it. `elsewhere` are the newest sessions of other
-    branches.
-    """
-
-    threads: tuple[ThreadView, ...] = ()
-    statements: tuple[StatementView, ...] = ()
-    personal: tuple[StatementView, ...] = ()
-    memories: tuple[MemoryView, ...] = ()
-    entities: tuple[EntityEntry, ...] = ()
-    others: tuple[ThreadView, ...] = ()
-    uses: Mapping[str, Use] = {}
-    warning: str = ""
-    quoted: tuple[QuotedSession, ...] = ()
-    earlier: tuple[EarlierSession, ...] = ()
-    ended: tuple[str, ...] = ()
-    elsewhere: tuple[EarlierSession, ...] = ()
-
-
 class ContextText(NamedTuple):
     """The text; by the words of each of its lines, the id, of its quotes the session's; what had no room."""
 
@@ -124,7 +82,7 @@ class ContextText(NamedTuple):
 
 
 def project_text(
-    seen: ProjectInputs,
+    seen: Known,
     project: str,
     now_us: int,
     limit: int,
@@ -149,7 +107,6 @@ def project_text(
     names = distinct_names(view.project for view in (*seen.threads, *seen.others))
     heads = (seen.threads if project else seen.others)[:_THREADS]
     threads = [view._replace(name=names.get(view.project or "", "")) for view in heads]
-    inputs = SectionInputs(threads, [*seen.statements, *here], seen.memories, (), seen.uses, {}, seen.entities)
     name = page_cell(names.get(project) or basename(project), 60)
     headings = {key: f"=== {heading.removeprefix('## ')} ===" for key, heading in SECTIONS.items()}
     headings |= {"earlier": _EARLIER, **({"projects": f"=== Project {name} ==="} if name else {})}
@@ -164,6 +121,7 @@ def project_text(
     # What an agent handed over stands in statements: the quotes get what these leave.
     noted = any(_LABEL.match(piece) for quote in first.values() for piece in _pieces(quote))
     for_quotes = 0 if noted else min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
+    inputs = seen._replace(threads=threads, statements=[*seen.statements, *here])
     of_board = candidates(inputs, now_us, at_hand=True)
     lines = [
         line._replace(group="", alone="" if line.project in own else line.alone)
@@ -174,7 +132,9 @@ def project_text(
     lines = [line._replace(mark=marks.get(line.id, "")) for line in lines]
     board = choose(lines, headings, room - for_quotes, lambda line: size(neutral(line)))
     parts = {heading: [*map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
+    more = [MORE, ""] if parts and board.left else []
     room -= sum(size(line) + 1 for heading, shown in parts.items() for line in (heading, *shown))
+    room -= sum(size(line) + 1 for line in more)
     chosen = tuple(line for some in board.lines.values() for line in some)
     told = Said()
     for words in (*seen.ended, *(words for line in chosen for words in (line.text, line.sentence))):
@@ -199,13 +159,14 @@ def project_text(
         *([headings["projects"], *standing] if standing else ()),
         *last,
         *(line for heading, shown in parts.items() for line in (heading, *shown)),
-        *([_EARLIER, *earlier] if earlier else ()),
+        *([_EARLIER, *earlier, ""] if earlier else ()),
+        *more,
     ]
     unsaid = (words for some in quotes for words in some if words not in words_told)
     return ContextText("\n".join(text).strip("\n"), chosen, words_told, (*(line.text for line in board.left), *unsaid))
 
 
-def _list_sessions(seen: ProjectInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
+def _list_sessions(seen: Known, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
     """Yields how other branches stand, behind what the project at hand came to, then what its earlier sessions did.
 
     The latter are the last lines to get room, newest first.

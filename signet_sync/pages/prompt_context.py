@@ -1,4 +1,4 @@
-"""Composes the context for a prompt: what an agent's memory holds on it, within a budget of tokens."""
+"""Finds what an agent's memory holds on a prompt that is worth interrupting a session for."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph.store import quotes
 from signet_sync.memories.store import memories
-from signet_sync.pages import context
 from signet_sync.pages.board import Said
-from signet_sync.pages.context import PROMPT_BUDGET, PromptHit, SessionContext, compose
+from signet_sync.pages.context import PromptHit
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
 from signet_sync.recall.hits import RankedHit, name_of_project, rank_hits
 from signet_sync.recall.hits import is_question as only_asks
-from signet_sync.recall.operations import drop_repeats, recall
+from signet_sync.recall.operations import drop_repeats
 from signet_sync.recall.search import Within
 from signet_sync.recall.store.rows import statements
 from signet_sync.storage.database.connection import Database
@@ -28,9 +27,7 @@ from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import fold
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename
-from signet_sync.text.token_estimate import estimate_tokens
 
-_MOST_RECALLED = 12
 # Words of a sentence; fewer beside one are a heading.
 _LEAST = 4
 # Of a session: words of a prompt that a sentence has, their share, that outside of quotes; sentences, and characters.
@@ -49,33 +46,6 @@ _MOST = 12
 # Of what is near in meaning only the nearest counts, and only if it is as clear as it was for none of 100 unrelated
 # prompts in 18 projects. More characters of a prompt would take longer than it may wait.
 _CLEAR, _ASKED = 0.5, 300
-
-
-def compose_prompt_context(
-    root: str, database: Database, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None
-) -> SessionContext:
-    """Returns what memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
-
-    With `shared`, only memories that are not private, followed by the identity files in what the budget leaves.
-    Raises what reading the database raises.
-    """
-    within = Within(agent_id, private=not shared, statements=shared)
-    found = [] if query.read(prompt).common else recall(database, prompt, within, limit=_MOST_RECALLED)
-    hits = [_prompt_hit(one) for one in _drop_restated(found)]
-    text, kept = context.lay_out_hits(hits, budget or PROMPT_BUDGET, estimate_tokens)
-    sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
-    ids = [hit.id for hit in kept]
-    if not shared:
-        return SessionContext(text, sources, [], ids, crowded=bool(hits) and not kept)
-    left = None if budget is None else budget - estimate_tokens(text) - 2
-    identity = (
-        compose(root, agent_id, shared=True)
-        if left is None
-        else compose(root, agent_id, shared=True, limit=max(left, 0), size=estimate_tokens)
-    )
-    joined = "\n\n".join(filter(None, [text, identity.text]))
-    crowded = not joined and (bool(hits) or identity.crowded)
-    return SessionContext(joined, [*sources, *identity.sources], identity.troubles, ids, crowded=crowded)
 
 
 def worth_injecting(

@@ -13,7 +13,7 @@ from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
 from signet_sync.text.digest_mark import ASKED
-from signet_sync.text.phrases import count_noun
+from signet_sync.text.phrases import QuotedSession, count_noun
 from signet_sync.text.sentences import (
     basename,
     content_words,
@@ -114,31 +114,15 @@ class MemoryView(NamedTuple):
     project: str = ""
 
 
-class PinnedView(NamedTuple):
-    """A pinned node of the graph, and the artifact with the words of its label."""
-
-    id: str
-    source_type: str
-    label: str
-    project: str | None
-    latest_us: int
-    path: str | None
-
-
 class NodeView(NamedTuple):
-    """A node of the temporal index. Instants are microseconds since 1970 UTC.
-
-    `kind` is `session`, `arc` or `epoch`, `thread` the name of its thread, `parts` the number of sessions or arcs
-    that it condenses. `about` has what its sessions were about: instant, sentence and artifact, newest first.
-    """
+    """A node of the temporal index: a session with its artifact, or a condensation. Microseconds since 1970 UTC."""
 
     id: str
-    kind: str
     thread: str
     earliest_us: int
     latest_us: int
-    parts: int
-    about: Iterable[tuple[int, str, str]]
+    label: str
+    path: str | None
 
 
 class EntityEntry(NamedTuple):
@@ -154,25 +138,47 @@ class EntityEntry(NamedTuple):
     path: str
 
 
-class SectionInputs(NamedTuple):
-    """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted.
+class EarlierSession(NamedTuple):
+    """A session of the project at hand: its node, when it ended, what it came to.
 
-    `unread` counts by section what was not even read, because a page has no room for so many; where there may be more
-    than it says, the section is in `cut`.
+    Of another branch also `where` that is, the status, and the step or blocker that was left.
+    """
+
+    id: str
+    at_us: int
+    sentence: str
+    where: str = ""
+    status: str = ""
+    left: str = ""
+
+
+class Known(NamedTuple):
+    """What a page or context may show, in any order; by id, what is pinned and was used, and what was promoted.
+
+    A page shows all of an agent, and `more` says that there is more than was read. A context has the threads and
+    statements of the project at hand; `personal` are statements and `others` threads of other ones, newest first;
+    `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those before it, and
+    `earlier` the newest sessions of the project before the one that its thread tells of, newest first. `ended` are
+    texts of what no longer holds there: no quote says it. `elsewhere` are the newest sessions of other branches.
     """
 
     threads: Sequence[ThreadView] = ()
     statements: Sequence[StatementView] = ()
     memories: Sequence[MemoryView] = ()
-    nodes: Sequence[PinnedView] = ()
+    entities: Sequence[EntityEntry] = ()
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
-    entities: Sequence[EntityEntry] = ()
-    unread: Mapping[str, int] = {}
-    cut: frozenset[str] = frozenset()
+    more: bool = False
+    personal: Sequence[StatementView] = ()
+    others: Sequence[ThreadView] = ()
+    warning: str = ""
+    quoted: Sequence[QuotedSession] = ()
+    earlier: Sequence[EarlierSession] = ()
+    ended: Sequence[str] = ()
+    elsewhere: Sequence[EarlierSession] = ()
 
 
-def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> list[Line]:
+def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]:
     """Returns the lines of everything seen, ranked for the UTC day of `now_us`; threads in full if they are `at_hand`.
 
     Left out is, unless it is pinned: what has no subject; steps and questions that their project did not
@@ -236,11 +242,6 @@ def candidates(seen: SectionInputs, now_us: int, *, at_hand: bool = False) -> li
         line = make(memory.type, "dreamed", memory.id, at_us, text, says, kept=True)
         place = (-promoted.at_us, not line.pinned, -promoted.score, memory.id)
         lines.append(line._replace(group="" if line.pinned else promoted.heading, place=place))
-    for node in seen.nodes:
-        # Its handle may outlive the session whose words it shows.
-        where = _list_parts(node.source_type, _cell(basename(node.project)), short_day(node.latest_us, today))
-        text = f"{plain(node.label)} ({where}){f' {link_to(node.path)}' if node.path else ''}"
-        lines.append(make("node", "projects", node.id, node.latest_us, text)._replace(path=node.path))
     lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
     ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)

@@ -1,6 +1,5 @@
 """Composes the session log: one row a session, from its best valid artifact; day pages; month pages that link them."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,10 +7,10 @@ from signet_sync.formats.paths import day_page, month_page, wikilink
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.sync.index_records import HEADLESS, KINDS, weight
 from signet_sync.text.phrases import count_noun
-from signet_sync.text.sentences import basename, escape, flatten, page_cell
+from signet_sync.text.sentences import escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens
 
-_NAMED, _LINKED = 5, 100  # of a day's sessions without a person: projects, and links
+_LINKED = 100  # of a day's sessions without a person
 _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
@@ -88,33 +87,27 @@ def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str])
     )
 
 
-def headless_line(projects: Iterable[str | None], links: str) -> str:
-    """Returns the one line for a day's sessions in which no person spoke; `projects` has that of each."""
-    found = Counter(page_cell(basename(project), 60) if project else "no project" for project in projects)
-    names = sorted(found, key=lambda name: (-found[name], name))[:_NAMED]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"- {count_noun(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
-
-
-def add_headless(
-    rows: Sequence[WindowRow], headless: Mapping[str, Sequence[str | None]], agent_id: str
-) -> list[WindowRow]:
-    """Adds a line behind those of each day that has `headless` sessions, of which the projects are given."""
+def add_headless(rows: Sequence[WindowRow], headless: Mapping[str, int], agent_id: str) -> list[WindowRow]:
+    """Adds a line behind those of each day that has `headless` sessions, of which the numbers are given."""
     more = []
-    for day, projects in headless.items():
-        line = headless_line(projects, wikilink(day_page(agent_id, day), "day"))
-        more.append(WindowRow(("", day), line, estimate_tokens(line), day, len(projects)))
+    for day, count in headless.items():
+        line = _headless_line(count, wikilink(day_page(agent_id, day), "day"))
+        more.append(WindowRow(("", day), line, estimate_tokens(line), day, count))
     return sorted([*rows, *more], key=lambda row: row.day, reverse=True)
 
 
-def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[tuple[str | None, str]] = ()) -> str:
-    """Returns the page of one UTC day: every session, newest first; `headless` are project and path of such."""
+def _headless_line(count: int, links: str) -> str:
+    return f"- {count_noun(count, 'session')} without a person {links}"
+
+
+def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[str] = ()) -> str:
+    """Returns the page of one UTC day: every session, newest first; `headless` are paths of such."""
     month = day[:7]
     back = wikilink(month_page(agent_id, month), month)
     total = count_noun(len(lines) + len(headless), "session")
     if headless:
-        links = " ".join(wikilink(path, str(number)) for number, (_, path) in enumerate(headless[:_LINKED], 1))
-        lines = [*lines, headless_line((project for project, _ in headless), links)]
+        links = " ".join(wikilink(path, str(number)) for number, path in enumerate(headless[:_LINKED], 1))
+        lines = [*lines, _headless_line(len(headless), links)]
     return "\n".join([f"# Sessions of {day}", "", f"{total} · all of {back}", "", *lines])
 
 

@@ -92,7 +92,6 @@ class MemoryPages(Publisher):
         """Returns the pages that may differ from their rows, or whose files were touched."""
         agents = _agents(run)
         if agents:
-            others.note_end(run.workspace)
             run.outcome.held = others.holds(run.workspace, sorted(agents))
         return [head_page(agent) for agent in agents]
 
@@ -152,9 +151,9 @@ def projection(
     """Returns what a page of so many tokens shows of so many days."""
     first, last = now_us - days * DAY, now_us
 
-    def candidates(limit: int) -> tuple[list[Line], sections.SectionInputs]:
-        seen = views.section_inputs(database, agent_id, now_us, limit)
-        return sections.candidates(seen, now_us), seen
+    def candidates(limit: int) -> tuple[list[Line], bool]:
+        seen = views.page_inputs(database, agent_id, now_us, limit)
+        return sections.candidates(seen, now_us), seen.more
 
     rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)
     return Projection(
@@ -163,7 +162,7 @@ def projection(
         candidates,
         pages.count_in_window(database, agent_id, first, last),
         pages.window_months(database, agent_id, first, last),
-        add_headless(rows, pages.headless_projects(database, agent_id, first, last), agent_id),
+        add_headless(rows, pages.count_headless(database, agent_id, first, last), agent_id),
         pages.months(database, agent_id, _INDEX_MONTHS),
         views.lineage(database, agent_id, now_us, condensed=True),
         views.lineage(database, agent_id, now_us, condensed=False),

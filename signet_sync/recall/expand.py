@@ -141,7 +141,7 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
         neighbours.node_text(database, node).text,
         parents=neighbours.parents(database, agent_id, node_id) or thread,
         children=children[:MOST_CHILDREN],
-        siblings=neighbours.siblings(database, beside, most),
+        siblings=neighbours.siblings(database, beside, most) if not node.depth else (),
         memories=_list_linked(database, sessions),
         transcript=transcript,
         more={"children_left_out": left_out} if left_out > 0 else {},
@@ -203,7 +203,6 @@ def _walk_statement(database: Database, agent_id: str, statement_id: str) -> _Fo
         about,
         found.text,
         parents=list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None)),
-        siblings=neighbours.list_beside(database, first, statement_id) if first else (),
         transcript=_find_words(database, agent_id, stated, found.text),
         more={"sources": sources},
     )

@@ -50,9 +50,9 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
                 hint=f"signet-sync entity protect pin {found} prevents agents from changing it",
                 code="not-pinnable",
             )
-        if references.is_left_out(workspace.database, agent_id, found):
+        if found[0] not in "tfm":
             raise UsageError(
-                f"{found} is of a session that MEMORY.md leaves out: no content, a test, or a temporary folder",
+                f"{found} is a session or a part of one: statements, memories and projects can be pinned",
                 hint="signet-sync remember TEXT keeps what matters of it",
                 code="not-pinnable",
             )

@@ -10,7 +10,6 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, read
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.graph.store import nodes
-from signet_sync.memories.store import memories
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
 from signet_sync.sessions import store as results
@@ -268,7 +267,6 @@ def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
         "lineage": {"node": node, "thread": thread, "before": before, "after": after},
         "memories": results.memories(database, ref),
         "statements": results.statements(database, ref),
-        "pinned": node is not None and memories.is_pinned(database, request.agent, node),
         "links": find_prose_targets(database, request.agent, read),
     }
     return WebPage("session", title, data)

@@ -308,7 +308,6 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("context", {"shared": True, "budget": 10, "project": None}),
     ("context", {"shared": False, "budget": 800, "project": None, "called": "nowhere"}),
     ("handoff", {"session": None, "project": None, "folder": PROJECT, "now_us": 1_780_000_000_000_000}),
-    ("prompt_context", {"prompt": QUESTION, "shared": False, "budget": None, "counted": False}),
     ("remember", NOTE | {"text": TEXT, "tags": ["retry"]}),
     ("remember", NOTE | {"text": " ", "tags": []}),
 ]

@@ -328,7 +328,7 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     asked = (tmp_path / "asked").read_text()
     assert "question1word" in asked and "headlessword" not in asked, "a model is asked about a person's session only"
     assert len(segments(vault)) == 5 and len(vault.hits("headlessword")) >= 4
-    line = "- 4 sessions without a person | p0, p1 [[ledger/2026/03/20.md|day]]"
+    line = "- 4 sessions without a person [[ledger/2026/03/20.md|day]]"
     page, day = (vault.root / "MEMORY.md").read_text(), (vault.root / "ledger/2026/03/20.md").read_text()
     assert page.count("without a person") == page.count(line) == 1
     assert "5 sessions" in day and day.count("|1]] ") == 1 and day.count("session=") == page.count("session=") == 1

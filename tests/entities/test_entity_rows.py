@@ -13,7 +13,6 @@ from signet_sync.entities.store import EntityFile
 from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages.prompt_context import compose_prompt_context
 from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
@@ -187,16 +186,16 @@ def test_recall_finds_an_entity_and_says_what_it_is(database, given, asked, show
     assert recall(database, asked, Within("scout")) == []
 
 
-def test_entities_stand_beside_what_else_answers_and_are_told_nobody_else(database, tmp_path):
+def test_entities_stand_beside_what_else_answers_and_are_told_nobody_else(database):
     fill(database, judged(session(session_id="s-1", body="# Shame\n\nThe critic fears shame.\n")))
     before = recall(database, "critic shame", Within("default"))
     put(database, CRITIC)
     hits = recall(database, "critic shame", Within("default"))
     assert [hit.id for hit in hits if hit.tier != "entity"] == [hit.id for hit in before]
     assert [hit.id for hit in hits if hit.tier == "entity"] == [CRITIC.id]
-    asked = str(tmp_path), database, "default", "Does the inner critic fear shame?"
-    assert CRITIC.id in compose_prompt_context(*asked).ids
-    assert compose_prompt_context(*asked, shared=True).ids == []
+    assert CRITIC.id not in [
+        hit.id for hit in recall(database, "critic shame", Within("default", private=False, statements=True))
+    ]
 
 
 # ── the ledger, drift ──

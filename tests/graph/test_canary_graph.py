@@ -13,13 +13,10 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from session_inputs import compact, end
-from statement_rows import orphans
 from workbench import NOW, Vault, sampled
 
 from benchmarks import index_rows
 from signet_sync.app.workspace import opened
-from signet_sync.formats.handle import LETTERS
-from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Word
 from signet_sync.graph import words
 from signet_sync.recall import pinning
@@ -169,28 +166,6 @@ class Scene:
                 found += [(path.name, VARIANT)] * (VARIANT[9:].encode() in raw)
         return found
 
-    def sound(self) -> None:
-        """Nothing stands behind nothing."""
-        known = self.ids()
-        with self.vault.database() as database:
-            assert orphans(database) == 0
-        for table, column in (
-            ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
-            ("pins", "id"), ("node_telemetry", "id"), ("texts where artifact is null", "name"),
-            ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
-            ("memory_sources", "memory_id"), ("statements where replaced_by is not null", "replaced_by"),
-            ("statement_marks", "id"), ("statements", "thread_id"),
-        ):  # fmt: skip
-            left = {row[0] for row in self.vault.rows(f"select {column} from {table}")} - known
-            assert not left, (table, column, left)
-        for table, column in ((NODES, "source_ref"), ("seals", "path"), (STATEMENTS, "source_path"),
-                              ("memory_thread_heads", "source_ref"), ("thread_sessions", "source_ref")):  # fmt: skip
-            for (path,) in self.vault.rows(f"select {column} from {table} where {column} is not null"):
-                assert path.startswith(RUNNING) or (self.vault / path).exists(), (table, path)
-        for one in HANDLE.findall("\n".join(pages(self.vault).values())):
-            if one[0] in LETTERS:
-                assert one in known, one
-
     def derived(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything of the graph and what belongs to it."""
         found = {}
@@ -224,7 +199,6 @@ def remove(scene: Scene, name: str = ID) -> Any:
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     found = Scene(tmp_path / "had/vault", key=request.param, had=True)
     assert {word for _, word in found.leaks()} == {*CANARIES.values(), VARIANT}, "every place holds its word"
-    found.sound()
     return found
 
 
@@ -232,7 +206,6 @@ def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -
     before = scene.ids()
     remove(scene)
     assert scene.leaks() == []
-    scene.sound()
     for one in sorted(before - scene.ids()):
         for command in ("expand", "pin"):
             answer = scene.vault.call(command, one, "--json")
@@ -245,67 +218,3 @@ def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -
     assert scene.leaks() == []
     never = Scene(tmp_path / "never/vault", key=scene.key, had=False)
     assert after == (never.derived(), pages(never.vault))
-
-
-def test_what_holds_of_too_little_dissolves(tmp_path: Path) -> None:
-    """Of a week of two sessions, of a quarter of two weeks: arc, epoch, their pins, their words, all go."""
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    remove(scene, "0fe5e5523-0000-4000-8000-000000000000")
-    gone = dict(scene.vault.rows("select kind, id from session_summaries where kind in ('arc', 'epoch')"))
-    remove(scene)
-    assert scene.leaks() == []
-    scene.sound()
-    left = scene.vault.rows("select id from session_summaries where depth > 0")
-    assert len(left) == 1 and (gone["epoch"],) not in left, "one week of two sessions is left, and no epoch"
-    remove(scene, LAST)
-    assert scene.vault.rows("select count(*) from memories") == [(0,)], "both of its sources are removed"
-    scene.sound()
-
-
-def test_a_tombstone_that_comes_with_a_rebuild_takes_pins_and_accesses(tmp_path: Path) -> None:
-    """The rows that tell which ids were the session's are dropped in the same pass."""
-    scene = Scene(tmp_path / "vault", key=KEY, had=True)
-    scene.vault.put(made.tombstone(session_id=ID, session_key=KEY, session_ids=(ID,)), "memory/tombstones")
-    scene.vault.reindex("--full")
-    assert scene.leaks() == []
-    scene.sound()
-
-
-def test_pages_that_a_lost_database_knew_of_go_with_the_removal(tmp_path: Path) -> None:
-    """The tombstone comes from another machine, and no row is left that tells which pages there were."""
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    for path in scene.vault.state.rglob("*.db*"):
-        path.unlink()
-    (scene.vault / "ledger/2026/03/01.md").write_text("my own page of a day\n")
-    for session_id in (ID, *OTHERS):
-        scene.vault.put(made.tombstone(session_id=session_id), "memory/tombstones")
-    scene.vault.reindex()
-    assert scene.leaks() == []
-    assert pages(scene.vault) == {"ledger/2026/03/01.md": "my own page of a day\n"}
-
-
-def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "vault", key=KEY, had=True)
-    remove(scene, KEY)
-    assert scene.leaks() == [] and scene.leaks(["0fe5e5517", "bounded the retry"]) == []
-    scene.sound()
-    assert scene.ids() == set()
-    assert pages(scene.vault) == {}
-    assert not any(scene.derived().values())
-
-
-def test_a_forgotten_memory_goes_and_its_session_stays(tmp_path: Path) -> None:
-    scene = Scene(tmp_path / "vault", key=None, had=True)
-    ((memory,),) = scene.vault.rows("select id from memories where type = 'decision'")
-    before = scene.derived()
-    scene.ask("forget", memory)
-    assert scene.leaks([CANARIES["memory"], CANARIES["tag"]]) == [(name, VARIANT) for name, _ in scene.leaks([])]
-    scene.sound()
-    for command in ("expand", "pin"):
-        answer = scene.vault.call(command, memory, "--json")
-        assert answer.json["error"]["code"] == "unknown-handle"
-    assert memory not in "".join(pages(scene.vault).values())
-    after = scene.derived()
-    assert {table for table in after if after[table] != before[table]} == {
-        "memories", "memory_sources", "texts", "pins", "node_telemetry",
-    }  # fmt: skip

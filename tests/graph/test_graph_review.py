@@ -14,8 +14,6 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.stage import compose_page
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import NODES
-from signet_sync.sync.engine import run_pass
-from signet_sync.sync.workspace import Request
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW_US = parse_instant(NOW) or 0
@@ -50,19 +48,6 @@ def test_what_settings_say_is_noise_is_so_with_the_next_pass(vault: Vault) -> No
     vault.reindex()
     assert noise(vault) == [(0,)]
     assert PRISM in vault.page()
-
-
-def test_rows_of_a_few_paths_made_by_other_settings_are_made_again(vault: Vault) -> None:
-    vault.session(2)
-    settle_noise(PRISM)
-    vault.reindex()
-    paths = frozenset(vault.session(1, project=PRISM).values())
-    with opened(str(vault.root), Settings()) as workspace:
-        run_pass(workspace, Request(NOW_US, paths))
-    assert noise(vault) == [(0,)]
-    vault.reindex()
-    assert noise(vault) == [(1,)]
-    assert vault.dump() == vault.dump_from_scratch()
 
 
 # ── edges ──
@@ -108,29 +93,16 @@ def test_a_removal_takes_an_invalid_file_under_the_other_identity(vault: Vault) 
     assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
 
 
-def test_sessions_under_a_removed_ones_key_are_not_written_again_in_every_pass(vault: Vault) -> None:
-    for number in (1, 2, 3):
-        vault.session(number, session_key="agent:main:main")
-    vault.reindex()
-    answer = vault.call("remove", "5e551001-0000-4000-8000-000000000001", "--reason", "asked", "--yes")
-    assert answer.code == 0, answer
-    vault.reindex()
-    rows = vault.rows("select id, source_path from memory_artifacts order by id")
-    assert len(rows) == 6
-    vault.reindex()
-    assert vault.rows("select id, source_path from memory_artifacts order by id") == rows
-
-
 # ── budgets ──
 
 
 def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault) -> None:
-    for number in range(1, 29):
+    for number in range(1, 29, 2):
         path = vault.session(number)["summary"]
     vault.reindex()
     (vault / path).write_bytes(b"nothing valid")
     vault.reindex()
-    for budget in range(500, 8_000, 690):
+    for budget in (500, 1_400, 2_900):
         with opened(str(vault.root), Settings(budget_tokens=budget)) as workspace:
             page, _, _ = compose_page(workspace, "default", NOW_US)
         assert "[!warning]" in page.text

@@ -1,6 +1,5 @@
 """Nodes of a session: pieces that cover a transcript, ids that stay, edges that lead from a piece to what tells it."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -116,25 +115,6 @@ FENCED = "User: Look:\n{0}\nAssistant: forged\n### User\n{1}\n\nAssistant: I see
 ])  # fmt: skip
 def test_what_begins_a_turn(text, heads):
     assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == heads
-
-
-HOSTILE = {
-    "one line": WORDS * 15_000, "one word": "a" * 800_000, "blanks": " " * 800_000, "newlines": "\n" * 400_000,
-    "headings": turn("User", 10, "") * 20_000,
-    "other headings": "User:\n" * 100_000, "paragraphs": "# x\n\n" * 100_000, "open fences": "```py\n" * 100_000,
-    "ticks": "`" * 800_000, "marks": "a" + "\u0301" * 400_000, "joiners": "\u200d" * 400_000,
-    "a role and blanks": ("User" + " " * 5000 + "\n") * 400,
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_time_stays_linear(text):
-    started = time.process_time()
-    found = chunks(text)
-    assert time.process_time() - started < 60
-    assert "".join(text[n.start : n.end] for n in found) == text
-    assert all(rough_tokens(text[n.start : n.end]) <= CHUNK_TOKENS and len(n.label) <= 120 for n in found)
 
 
 # --- nodes ---

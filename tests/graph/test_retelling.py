@@ -7,11 +7,10 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, Vault
+from workbench import Vault
 
-from benchmarks.digest import digest
 from signet_sync.storage.database.tables import STATEMENTS
-from signet_sync.text.digest_mark import VERSION, opening, says_nothing, status_of
+from signet_sync.text.digest_mark import VERSION, opening, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
 WORK = """\
@@ -99,17 +98,6 @@ def test_status_is_read_where_it_is_written() -> None:
         assert status_of(text) is None
 
 
-def test_a_greeting_says_nothing() -> None:
-    assert says_nothing(digest(HELLO, project="/x/lantern", harness="codex"))
-    for transcript in (
-        WORK,
-        MORE,
-        "We trimmed the wick of lantern.",
-        "## User\n\nWhat is JPY?\n\n## Assistant\n\nYen.\n",
-    ):
-        assert not says_nothing(digest(transcript, project=None, harness=None)), transcript
-
-
 @pytest.mark.parametrize(
     "sentence",
     [FORM, SIGNET, "Reviewed code.", "", " ",
@@ -139,7 +127,7 @@ def test_a_sentence_about_a_session_is_no_form() -> None:
 # ── rows ──
 
 
-@pytest.mark.parametrize("sentence", [FORM, SIGNET, "Reviewed code."])
+@pytest.mark.parametrize("sentence", [FORM, SIGNET])
 def test_a_form_gives_way_to_what_came_out(vault: Vault, sentence: str) -> None:
     """The file stays, its row shows what today's rules make of the transcript, and a check takes either."""
     put(vault, sentence=sentence)
@@ -272,24 +260,21 @@ def test_a_session_that_no_page_shows_says_how_it_ended(vault: Vault, who: dict[
     assert opened(vault, session)["status"] == "done"
 
 
-@pytest.mark.parametrize(("said", "answer", "status"), [
+SHORT = [
     ("Make the importer idempotent.", "The importer now skips rows it has seen; all 12 tests pass.", "done"),
     ("Remember that the staging server is at port 8443", "Noted.", "done"),
-    ("the login page is broken on Safari", "The cookie lacked SameSite=None; it works again.", "done"),
-    ("Bitte repariere den Parser", "Der Parser ist repariert.", "done"),
-    ("wir nehmen Postgres", "Gut.", "done"),
     ("no tabs", "Okay.", "done"),
     ("修一下登录页面", "已修复。", "done"),
     ("log in again?", "Yes.", "question-only"),
-    ("continue", "The exporter writes CSV now.", "done"),
-])  # fmt: skip
-def test_a_short_session_without_a_tool_call_has_its_row(vault: Vault, said: str, answer: str, status: str) -> None:
-    end(vault, f"## User\n\n{said}\n\n## Assistant\n\n{answer}\n", 1)
+]
+
+
+def test_a_short_session_without_a_tool_call_has_its_row(vault: Vault) -> None:
+    for number, (said, answer, _) in enumerate(SHORT):
+        end(vault, f"## User\n\n{said}\n\n## Assistant\n\n{answer}\n", number, session_id=f"s-{number}")
     vault.reindex()
-    assert (
-        vault.rows("select count(*) from ledger_rows") == vault.rows("select count(*) from thread_sessions") == [(1,)]
-    )
-    assert opened(vault, "s-1")["status"] == status and "session=s-1" in vault.page()
+    for number, (_, _, status) in enumerate(SHORT):
+        assert opened(vault, f"s-{number}")["status"] == status and f"session=s-{number}" in vault.page()
 
 
 def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) -> None:
@@ -302,4 +287,3 @@ def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) ->
     assert answer["transcript"] in vault.hits("hi") and "lantern" not in vault.page()
     assert checked(vault) == [] and opened(vault, "s-1")["status"] == "question-only"
     assert vault.reindex()["counts"]["read"] == 0
-    assert NOW

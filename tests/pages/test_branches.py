@@ -153,32 +153,6 @@ def test_what_is_not_known_or_not_there_any_more_is_as_before(story: Story) -> N
     assert everything(text) and heads(text)[0].startswith("**tidepool** (done"), "they are gone: merged or given up"
 
 
-@pytest.mark.parametrize(("commands", "merged"), [
-    (["git merge --no-ff -m merged export"], True), (["git merge export"], True), (["git status"], False),
-    (["git merge main"], False),
-])  # fmt: skip
-def test_what_was_merged_is_of_the_branch_at_hand(story: Story, commands: list[str], merged: bool) -> None:
-    git(story.main, "checkout", "main")
-    report = "Outcome: the release of tidepool is prepared\nNext: announce the release"
-    story.session(story.main, "Prepare the release.", report, *commands)
-    text = story.told(story.main)
-    assert "release of tidepool is prepared" in heads(text)[0]
-    assert (f"- {EXPORT[1]}" in text) == merged == ("on branch export" not in text), text
-    assert "on branch parser (blocked" in text and f"- {PARSER[1]}" not in text
-    story.session(story.parser, "Bring main in.", "Outcome: the parser knows the harbour\nNext: x", "git merge main")
-    assert f"- {MAIN[1]}" in story.told(story.parser), "what main had then is there, too"
-
-
-def test_a_pull_request_that_was_merged_is_in_the_trunk_alone(story: Story) -> None:
-    report = "Outcome: the export of tidepool was merged\nNext: tell the harbour of the export"
-    story.session(story.main, "Merge the export.", report, "gh pr merge 7 --squash")
-    assert "- next: tell the harbour" not in story.told(story.parser), "that branch does not have it"
-    git(story.main, "checkout", "main")
-    text = story.told(story.main)
-    assert "PR #7 merged" in heads(text)[0] and f"- {EXPORT[1]}" in text and f"- {MAIN[1]}" in text
-    assert "on branch export" not in text.replace(heads(text)[0], "")
-
-
 def test_worktrees_without_a_branch_are_told_apart(story: Story, tmp_path: Path) -> None:
     first, second = tmp_path / "one", tmp_path / "two"
     for number, place in enumerate((first, second)):

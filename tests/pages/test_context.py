@@ -1,12 +1,9 @@
 """What a session is told at its start: within its limit, in whole lines, as data; and nothing from elsewhere."""
 
-import os
-
 import pytest
-from artifacts_fixture import transcript
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import Vault, numbered
+from workbench import Vault
 
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, files_text, lay_out_hits, room, wrap
@@ -104,8 +101,8 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
 
 def test_a_recalled_line_says_where_it_is_from():
     hit = PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")
-    _, line = lay_out_hits([hit], 1_000, len)[0].split("\n")
-    assert line == "- Use [ [x] ] \\‹/signet-memory› (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
+    _, line, *more = lay_out_hits([hit] * 5, 1_000, len)[0].split("\n")
+    assert line == "- Use [ [x] ] \\‹/signet-memory› (a decision) ^f-abcdefgh2345" and len(more) == 2
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -140,19 +137,12 @@ def test_a_budget_is_in_tokens_and_holds(vault):
         assert "[The rest of MEMORY.md is left out" in document["text"]
 
 
-def test_nothing_is_followed_out_of_the_workspace_waited_for_or_printed_with_secrets(vault, tmp_path):
+def test_no_secret_is_printed_and_what_is_too_large_is_told(vault):
     (vault / "AGENTS.md").write_text("use ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK\x1b[31m now\u202e\n")
-    text = vault.call("context").out
-    assert "[REDACTED:" in text and not any(one in text for one in ("ghp_", "\x1b", "\u202e"))
-    (vault / "AGENTS.md").unlink()
-    (tmp_path / "private").write_text("private words")
-    os.symlink(tmp_path / "private", vault / "AGENTS.md")
-    os.mkfifo(vault / "SOUL.md")
-    (vault / "IDENTITY.md").mkdir()
     (vault / "USER.md").write_text("x\n" * 3_000_000)
-    answer = vault.call("context", "--json")
-    assert (answer.code, answer.json["text"], answer.json["sources"]) == (0, "", [])
-    assert [line.split(":")[1].strip() for line in answer.err.splitlines()] == list(IDENTITIES)
+    answer = vault.call("context")
+    assert "[REDACTED:" in answer.out and not any(one in answer.out for one in ("ghp_", "\x1b", "\u202e"))
+    assert answer.err.startswith("warning: USER.md: ") and answer.err.count("\n") == 1
 
 
 def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
@@ -161,79 +151,15 @@ def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     assert "nothing is known of this folder's project" in answer.err
     vault.call("remember", "Releases go out on Thursdays", "--type", "constraint")
     shared = vault.call("context", "--scope", "shared")
-    assert shared.out == "" and "--prompt TEXT prints memories that are not private" in shared.err
-    asked = vault.call("context", "--scope", "shared", "--prompt", "When do releases go out?")
-    assert "Thursdays" in asked.out
+    assert shared.out == "" and "it is the identity files only" in shared.err
     assert Vault(tmp_path / "vault").call("-q", "context").err == ""
     assert vault.call("--workspace", str(tmp_path / "none"), "context").code == 3
-
-
-# --- at a prompt ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def told(vault):
-    vault.session(1)
-    vault.session(2, agent_id="scout")
-    made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
-    vault.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))
-    vault.reindex()
-    for words in (("Lantern waits for Ada",), ("Lantern hides its kestrel", "--private")):
-        assert vault.call("remember", *words).code == 0
-    (vault / "USER.md").write_text("likes tea")
-    return vault
-
-
-def at(vault, prompt, *options):
-    answer = vault.call("context", "--prompt", prompt, "--json", *options)
-    assert answer.code == 0, answer
-    return answer.json
-
-
-def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
-    document = at(told, "how does lantern keep its word number1x?")
-    title, statement, *_ = document["text"].split("\n")
-    assert title == "=== What memory holds on this ==="
-    assert statement.startswith(
-        "- Lantern keeps its word number1x in src/queue.py. (a decision of lantern, 2026-03-28) [[memory/"
-    )
-    assert statement.split()[-1].startswith("^f-")
-    assert document["sources"] and all(path in document["text"] for path in document["sources"])
-    assert document["tokens"] == estimate_tokens(document["text"]) <= 800
-    assert (document["agent_id"], document["scope"]) == ("default", "main")
-    assert "likes tea" not in document["text"] and "Working Memory" not in document["text"]
-    assert "number2x" not in at(told, "word number2x lantern")["text"]
-    assert told.rows("select count(*) from node_telemetry")[0][0] > 0
-    # Nothing distilled says this.
-    assert "a transcript of lantern" in at(told, "does the walrus sing?")["text"]
-
-
-def test_a_prompt_finds_the_best_of_what_recall_finds_and_adds_nothing_else(told):
-    for prompt in ("lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"):
-        found = [f"^{hit['id']}" for hit in told.call("recall", prompt, "--json", "--limit", "30").json["hits"]]
-        text = at(told, prompt, "--budget", "5000")["text"]
-        injected = [line.split()[-1] for line in text.split("\n")[1:]]
-        assert injected and [one for one in found if one in injected] == injected, prompt
-    for prompt in ("", "xylophone", "the and of", "please go on", "\ud800\0"):
-        assert (at(told, prompt)["text"], at(told, prompt)["sources"]) == ("", []), prompt
-
-
-def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):
-    mine = at(told, "lantern waits, hides its kestrel and keeps its word")["text"]
-    assert "kestrel" in mine
-    shared = at(told, "lantern waits, hides its kestrel and keeps its word", "--scope", "shared")
-    assert shared["text"].split("\n")[1].startswith("- Lantern waits for Ada (a remembered note, ")
-    assert "kestrel" not in shared["text"] and "number1x" not in shared["text"]
-    assert shared["text"].endswith("=== USER.md ===\nlikes tea")
-    assert shared["sources"] == ["USER.md"]
 
 
 def test_an_index_that_cannot_be_asked_is_told_and_the_page_is_given_all_the_same(tmp_path):
     vault = Vault(tmp_path / "vault")
     vault.session(1)
     assert "warning" not in vault.call("context").err, "none yet is no trouble"
-    asked = vault.call("context", "--prompt", "lantern")
-    assert asked.code == 3 and "reindex" in asked.err
     vault.reindex()
     vault.db.write_bytes(b"no database at all" * 1000)
     answer = vault.call("context")

@@ -6,11 +6,8 @@ import os
 import re
 from pathlib import Path
 
-import pytest
-
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
-from signet_sync.pages import dreams_page
 from signet_sync.pages.dreams_page import diary
 
 GOLDEN = Path(__file__).parent / "golden" / "dreams.md"
@@ -88,17 +85,6 @@ def test_a_diary_that_a_person_reads():
     assert empty.startswith("# DREAMS.md — Dream Diary\n\n") and empty.endswith("\n\nNothing has risen yet.")
 
 
-@pytest.mark.parametrize(
-    ("relevance", "words"),
-    [
-        (1.0, "always as the first answer"), (0.8, "mostly as the first answer"),
-        (0.75, "near the top of the answers"), (0.2, "among the answers"), (0.0, "far down the answers"),
-    ],
-)  # fmt: skip
-def test_relevance_in_words(relevance, words):
-    assert f" day, {words}, last on " in diary([sweep(0, dream(days=1, relevance=relevance))])
-
-
 def test_the_best_stands_first_in_whatever_order_they_come():
     one, two, three = dream("m-aaaa", score=0.5), dream("m-bbbb", score=0.9), dream("m-cccc", score=0.5)
     assert bullets(diary([sweep(0, three, one, two)])) == ["m-bbbb", "m-aaaa", "m-cccc"]
@@ -107,11 +93,3 @@ def test_the_best_stands_first_in_whatever_order_they_come():
 def test_what_was_forgotten_is_a_number_and_nothing_else():
     page = diary([sweep(0, dream("m-aaaa", "Kept words"), promoted=2)])
     assert page.endswith(" ^m-aaaa\n- 1 forgotten since") and "- promoted: 2\n" in page
-
-
-def test_years_of_sweeps_stay_readable_and_the_oldest_are_left_out():
-    sweeps = [sweep(day, *([dream(f"m-{day}a", "word " * 50)] if day % 2 else [])) for day in range(8 * 365)]
-    page = diary(sweeps)
-    told = [int(one[2:-1]) for one in bullets(page)]
-    assert len(page) < dreams_page.LONGEST + 2_000 and len(told) > 200
-    assert told == list(range(told[0], 8 * 365, 2))

@@ -55,19 +55,20 @@ def test_it_says_how_a_session_stands(vault: Vault, tmp_path: Path, monkeypatch:
 
 
 def test_another_agent_begins_with_it(vault: Vault, tmp_path: Path) -> None:
+    """And what any harness has of that prompt is no memory, but for the request."""
     vault.indexed(1)
+    harness = AGENTS[0]
+    programs, told = tmp_path / "bin", tmp_path / "told"
+    programs.mkdir()
+    program = programs / registry.facts(harness).first_prompt[0]
+    program.write_text(f'#!/bin/sh\nfor one in "$@"; do last=$one; done\nprintf %s "$last" > {told}\n')
+    program.chmod(0o700)
+    path = f"{programs}:{os.environ['PATH']}"
+    answer = vault.spawn("handoff", numbered(1)["session_id"], "--to", harness, environ={"PATH": path})
+    assert answer.code == 0, answer
+    prompt = told.read_text()
+    assert "bounded the retry loop" in prompt and prompt.endswith(f"{CLOSING}\n\nGo on with this work.")
     for harness in AGENTS:
-        programs, told = tmp_path / harness / "bin", tmp_path / harness / "told"
-        programs.mkdir(parents=True)
-        program = programs / registry.facts(harness).first_prompt[0]
-        program.write_text(f'#!/bin/sh\nfor one in "$@"; do last=$one; done\nprintf %s "$last" > {told}\n')
-        program.chmod(0o700)
-        path = f"{programs}:{os.environ['PATH']}"
-        answer = vault.spawn("handoff", numbered(1)["session_id"], "--to", harness, environ={"PATH": path})
-        assert answer.code == 0, (harness, answer)
-        prompt = told.read_text()
-        assert "bounded the retry loop" in prompt, harness
-        assert prompt.endswith(f"{CLOSING}\n\nGo on with this work."), harness
         turns = [Turn("user", prompt), Turn("assistant", "I do.")]
         written = harness_samples.write(harness, tmp_path / harness, turns)
         said = [one.text.strip() for one in harness_samples.read(harness, written).entries]

@@ -12,8 +12,8 @@ from workbench import Vault
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.context import name_project
-from signet_sync.pages.project_context import EarlierSession, ProjectInputs, project_text
-from signet_sync.pages.sections import MemoryView, StatementView, ThreadView
+from signet_sync.pages.project_context import project_text
+from signet_sync.pages.sections import EarlierSession, Known, MemoryView, StatementView, ThreadView
 from signet_sync.text.phrases import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -40,13 +40,12 @@ def memory(number, text=None):
 
 
 def full(count):
-    return ProjectInputs(
-        (thread(0, "/x/lantern"),),
-        tuple(statement(n, KINDS[n % 6]) for n in range(count)),
-        tuple(statement(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)),
-        tuple(memory(n) for n in range(count)),
-        (),
-        tuple(thread(n, f"/x/other{n}") for n in range(1, count)),
+    return Known(
+        [thread(0, "/x/lantern")],
+        [statement(n, KINDS[n % 6]) for n in range(count)],
+        [memory(n) for n in range(count)],
+        personal=[statement(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)],
+        others=[thread(n, f"/x/other{n}") for n in range(1, count)],
     )
 
 
@@ -86,7 +85,7 @@ def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subje
             ("agent", "The lamp is lit."), ("person", "ok, do that."),
             ("agent", "The glass of the pier is clean."), ("person", "The harbour is wide " * 30)]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = ProjectInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
+    seen = Known((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
     whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert not any(word in whole for word in ("please fix", "burn", "do that")) and "harbour" in whole
     tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
@@ -103,7 +102,7 @@ def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentence
         ("agent", "The glass of the pier lamps is clean now."),
     ]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - 2 * DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = ProjectInputs(
+    seen = Known(
         (thread(0, "/x/lantern"),),
         quoted=(QUOTED, QuotedSession(NOW - 2 * DAY, quotes, "s-abcdefgh0001")),
         earlier=(EarlierSession("s-abcdefgh0001", NOW - 2 * DAY, "The pier has a bell."),),
@@ -117,15 +116,15 @@ def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentence
 
 def test_nothing_is_said_twice():
     quote = Quote(1, "agent", NOW - DAY, "Decided: use zstd for logs. Then it rained in the harbour.")
-    twice = ProjectInputs(
+    twice = Known(
         (thread(0, "/x/lantern"),),
         (
             statement(1, "next", "Measure it again"),
             statement(2, "decision", "Use zstd for logs"),
             statement(3, "note", "use zstd for logs."),
         ),
-        (statement(4, "preference", "Use zstd for logs"),),
         (memory(5, "Use zstd for logs"),),
+        personal=(statement(4, "preference", "Use zstd for logs"),),
         quoted=(QuotedSession(NOW - DAY, (quote, quote)),),
     )
     text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text
@@ -133,7 +132,7 @@ def test_nothing_is_said_twice():
 
 
 def test_no_text_ends_the_block_or_forges_a_handle():
-    seen = ProjectInputs(statements=(statement(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
+    seen = Known(statements=(statement(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert CLOSING not in text and OPENING not in text and "^f-abcdefgh9999" not in text
 
@@ -216,13 +215,13 @@ def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: p
     vault = Vault(tmp_path / "vault")
     elsewhere = with_origin(tmp_path / "elsewhere")
     (elsewhere / "shop").mkdir()
-    names = ["work/shop", "home/shop", "x <beta>", "a #tag", "$x$y", "long-name-" * 12, "C: and | more", "elsewhere"]
+    names = ["work/shop", "home/shop", "x y", "atag", "elsewhere"]
     for number, name in enumerate(names, 1):
-        key = "agent:main:main" if name == "a #tag" else None
+        key = "agent:main:main" if name == "atag" else None
         vault.session(number, project=f"{tmp_path}/{name}", session_key=key, harness="codex")
     vault.reindex()
     shown = re.findall(r"^- \*\*(.*?)\*\* \(", vault.page(), re.MULTILINE)
-    assert len(shown) == len(names) and {"work/shop", r"x \<beta>"} <= set(shown)
+    assert len(shown) == len(names) and {"work/shop", "x y"} <= set(shown)
     for folder in (tmp_path, elsewhere):  # where another project is, and a folder of the same name
         monkeypatch.chdir(folder)
         for name in shown:
@@ -240,7 +239,7 @@ def test_of_other_projects_only_what_says_that_it_holds_everywhere_is_shown():
         statement(5, "preference", "Answer in short sentences", project="/x/other"),
         statement(6, "preference", "Call me Ada", project=None),
     ]
-    seen = ProjectInputs((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
+    seen = Known((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
     made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
     assert {line.id[-1] for line in made.lines if line.id[0] == "f"} == set("1256")
     assert "(open," in made.text and "/other" not in made.text, "the project at hand is shown in full though at rest"

@@ -72,7 +72,7 @@ def own(vault: Vault, agent: str, *arguments: str, given: bytes | None = None) -
     """The answer of a command to an agent, which must not hold a word of the other but in what was asked."""
     answer = vault.call(*arguments, "--agent", agent, "--json", given=given)
     document = answer.json
-    told = {name: value for name, value in document.items() if name not in ("query", "prompt")}
+    told = {name: value for name, value in document.items() if name != "query"}
     assert MINE[OTHER[agent]] not in (json.dumps(told) + answer.err).lower(), (arguments, agent)
     return document
 
@@ -148,13 +148,12 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         assert len(handles[agent]) > 5
         assert all(sum(one.startswith(handle) for one in ids) == 1 for handle in handles[agent])
         for question in ("lantern queue", "heronword", "plumeword", "what keeps src/queue.py", "live turn"):
-            for command in (["recall"], ["recall", "--words"], ["context", "--prompt"]):
+            for command in (["recall"], ["recall", "--words"]):
                 own(vault, agent, *command, question)
         assert own(vault, agent, "recall", MINE[OTHER[agent]])["hits"] == []
         assert any("#" in hit["id"] for hit in own(vault, agent, "recall", "live turn")["hits"])
         own(vault, agent, "context")
         own(vault, agent, "context", "--scope", "shared")
-        own(vault, agent, "context", "--scope", "shared", "--prompt", MINE[OTHER[agent]])
     assert not set(ids_of(vault, "default")) & set(ids_of(vault, "scout"))
     for agent, other in OTHER.items():
         path = vault.rows("select min(source_path) from memory_artifacts where agent_id = ?", agent)[0][0]

@@ -142,7 +142,6 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     """What people ask, and agents; every kind of handle is followed, and pinned."""
     for question in ("retry loop", "what keeps src/queue.py"):
         run(vault, asked, "recall", question)
-        run(vault, asked, "context", "--prompt", question)
     run(vault, asked, "recall", "--words", "queue")
     run(vault, asked, "recall", "--words", "queue", "--since", "2021-03-02")
     run(vault, asked, "context")
@@ -154,6 +153,7 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     for handle in kinds.values():
         run(vault, asked, "expand", handle)
         run(vault, asked, "expand", handle[:8])
+    for handle in (kinds[letter] for letter in "tfm"):
         run(vault, asked, "pin", handle)
         run(vault, asked, "pin", "--remove", handle)
     session, other = (talk(number, "default")["session_id"] for number in (3, 9))

@@ -111,7 +111,7 @@ def test_every_line_of_a_small_vault_and_of_a_clipped_page(
     vault.reindex()
     assert vault.call("remember", "The lens is ground on Thursdays.", "--type", "decision").code == 0
     assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", SUMMARY_ONLY).code == 0
-    pinned = vault.rows("select id from session_summaries where agent_id = 'default' and depth = 1 limit 1")[0][0]
+    pinned = vault.rows("select thread_id from memory_thread_heads where agent_id = 'default' limit 1")[0][0]
     assert vault.call("pin", pinned).code == 0
     clipped = vault.reindex("--full")["agents"]["default"]["rows_clipped"]
     assert f"^{pinned[:8]}" in vault.page() and bool(clipped) == (budget == "600")

@@ -26,12 +26,12 @@ from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
-from signet_sync.pages.memory_page import NodeView, Projection, Shares, render
+from signet_sync.pages.memory_page import Projection, Shares, render
 from signet_sync.pages.sections import (
     EntityEntry,
+    Known,
     MemoryView,
-    PinnedView,
-    SectionInputs,
+    NodeView,
     StatementView,
     ThreadView,
     candidates,
@@ -119,7 +119,7 @@ def memory_page(words: Sequence[str]) -> str:
         """Outcome and next step: as all lines of the page, no two say the same."""
         return said[number + 3] + " comes out of it", said[number + 4] + " follows after this"
 
-    seen = SectionInputs(
+    seen = Known(
         [
             ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), *told(n), _path(n))
             for n in range(count)
@@ -129,21 +129,20 @@ def memory_page(words: Sequence[str]) -> str:
             for n in range(count)
         ],
         [MemoryView(_id("m", n), "fact", said[n] + " was asked to be kept", at(n)) for n in range(count)],
-        [PinnedView(_id("s", n), "summary", said[n] + " s", said[n + 1], at(n), _path(n)) for n in range(count)],
-        {_id("s", n): Use(pinned=True) for n in range(count)},
-        {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
         [
             EntityEntry(_id("p", n), "part", said[n] + " p", said[n + 1], "active", said[n + 2], at(n), "entities/x.md")
             for n in range(count)
         ],
+        {_id("f", n): Use(pinned=True) for n in range(0, count, 2)},
+        {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
     )  # fmt: skip
     nodes = [
-        NodeView(_id("k", n), "session", said[n], at(n), at(n), 1, [(at(n), said[n + 1], _path(n + 30))])
+        NodeView(_id("k", n), said[n], at(n) - 9 * DAY, at(n) - 9 * DAY, said[n + 1], _path(n + 30))
         for n in range(count)
     ]
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
-        "default", "", lambda _: (candidates(seen, NOW_US), seen), count, ["2026-03"],
+        "default", "", lambda _: (candidates(seen, NOW_US), False), count, ["2026-03"],
         [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], [], nodes, NOW_US,
     )  # fmt: skip

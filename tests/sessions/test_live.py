@@ -606,7 +606,6 @@ def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, t
     vault.reindex()
     assert recalled(vault, "answer1word")
     talk.user("The cormorant nests below the lamp.", 100)
-    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
     assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
     talk.idle()
     os.utime(talk.path)

@@ -84,46 +84,31 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
 
 
 def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
-    """Returns the nodes beside a node, nearest first.
+    """Returns the nodes beside one of a session, nearest first: the other summaries and compactions of that.
 
-    For a chunk: those around it in its transcript, between the beginnings of its session's other transcripts; for a
-    summary or compaction: the others of its session, and other sessions of its thread; for an arc or epoch: the others
-    of its thread.
+    For a chunk: those around it in its transcript, between the beginnings of its session's other transcripts.
     """
     session = of.agent_id, of.session_token, of.session_id
-    if of.source_type == "chunk":
-        transcripts = _ids(
+    if of.source_type != "chunk":
+        return _ids(
             database,
-            "select n.id from sessions s join session_summaries n on n.session = s.session"
-            " join memory_artifacts a on a.id = n.artifact"
-            " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
-            " order by a.captured_us, a.source_path, n.id",
-            session,
+            f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
+            " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
+            (*session, of.id, of.latest_us, limit),
         )
-        own = transcripts.index(beginning(of.id))
-        ids = [*transcripts[:own], *(one.id for one in chunks(database, of)), *transcripts[own + 1 :]]
-        own = ids.index(of.id)  # of two that are equally near, the one before it comes first
-        near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
-        return [ids[place] for place in near[1 : limit + 1]]
-    nearest = "order by abs(latest_us - ?), latest_us desc, id limit ?"
-    if of.depth:
-        level = "select id from session_summaries where agent_id = ? and thread_id = ? and depth = ? and id <> ?"
-        bound = of.agent_id, of.thread_id, of.depth, of.id, of.latest_us, limit
-        return _ids(database, f"{level} {nearest}", bound)
-    others = f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
-    same = _ids(
-        database, f"{others} and source_type <> 'chunk' and id <> ? {nearest}",
-        (*session, of.id, of.latest_us, limit // 2),
-    )  # fmt: skip
-    around: list[tuple[int, int, str]] = []
-    for side, order in (("<=", "desc"), (">", "asc")):  # so that only the nearest are read
-        around += database.execute(
-            f"select abs(latest_us - ?1), -latest_us, node_id from thread_sessions where agent_id = ?2"
-            f" and thread_id = ?3 and latest_us {side} ?1 and not (session_token = ?4 and session_id = ?5)"
-            f" order by latest_us {order}, node_id limit ?6",
-            (of.latest_us, of.agent_id, of.thread_id, of.session_token, of.session_id, limit),
-        )
-    return [*same, *(node_id for *_, node_id in sorted(around)[: limit - len(same)])]
+    transcripts = _ids(
+        database,
+        "select n.id from sessions s join session_summaries n on n.session = s.session"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
+        " order by a.captured_us, a.source_path, n.id",
+        session,
+    )
+    own = transcripts.index(beginning(of.id))
+    ids = [*transcripts[:own], *(one.id for one in chunks(database, of)), *transcripts[own + 1 :]]
+    own = ids.index(of.id)  # of two that are equally near, the one before it comes first
+    near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
+    return [ids[place] for place in near[1 : limit + 1]]
 
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> list[str]:
@@ -220,16 +205,6 @@ def line_start(text: str, line: int) -> int:
             return len(text)
         place = found + 1
     return place
-
-
-def list_beside(database: Database, stated: Occurrence, statement_id: str) -> list[str]:
-    """Returns what else the artifact states, nearest lines first."""
-    return _ids(
-        database,
-        f"select id from {STATEMENTS} where agent_id = ? and session_token = ? and session_id = ?"
-        " and source_path = ? and id <> ? order by abs(line - ?), line, id limit ?",
-        (*stated.session[:3], stated.path, statement_id, stated.line, SIBLINGS),
-    )
 
 
 def _ids(database: Database, sql: str, bindings: Sequence[Any]) -> list[str]:

@@ -235,18 +235,6 @@ def sessions_of(database: Database, agent_id: str, thread_id: str, week: str) ->
     return [ThreadSession(*row) for row in database.execute(of_week, (agent_id, thread_id, week))]
 
 
-def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, week: str) -> set[str]:
-    """Returns the ids of the summaries and compactions of the sessions of a week of a thread."""
-    rows = database.execute(
-        "select n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
-        " and s.session_token = t.session_token and s.session_id = t.session_id"
-        " cross join session_summaries n on n.session = s.session"
-        " where t.agent_id = ? and t.thread_id = ? and t.week = ? and n.source_type in ('summary', 'compaction')",
-        (agent_id, thread_id, week),
-    )
-    return {one for (one,) in rows}
-
-
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
     """Returns how many sessions a thread has, and when the earliest began."""
     where = "from thread_sessions where agent_id = ? and thread_id = ?"

@@ -1,17 +1,15 @@
 """Tells the branches and worktrees of a project apart: which sessions are of the one at hand, and which of another.
 
-A session is of another one only as long as that is there and was not merged. Imports no slow module: a harness waits.
+A session is of another one only as long as that is there. Imports no slow module: a harness waits.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import normalize_path
 from signet_sync.host.repository import list_standing, real_path, resolve
-from signet_sync.pages.project_context import EarlierSession
-from signet_sync.pages.sections import StatementView, ThreadView
+from signet_sync.pages.sections import EarlierSession, StatementView, ThreadView
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
@@ -21,14 +19,6 @@ SESSIONS = 200  # of a project, the newest; older ones are not told apart
 _SHOWN = 2  # other branches
 # Branches that others are merged into: what came to an end is theirs.
 _TRUNKS = frozenset(("main", "master", "trunk", "develop"))
-# Deeds (`digest.quotes`): a branch was merged into the one in brackets, else that of the session; a pull request was,
-# of the session's own.
-_MERGED = late(
-    r"(?:\[(\S+) \w+\] )?Merge (?:(?:remote-tracking )?branch '(?:origin/)?([^']+)'"
-    r"|pull request \S+ from [^/\s]+/(\S+))"
-)
-_REQUEST = late(r"Merge pull request(?: #\S+)?")
-
 _NEWEST = f"""
     json_each(?2) j cross join thread_sessions t on t.rowid in (select rowid from thread_sessions
         where agent_id = ?1 and thread_id = j.value and latest_us <= ?3 order by latest_us desc limit {SESSIONS})"""
@@ -37,7 +27,6 @@ _SESSIONS = f"""
     select n.session, t.thread_id, t.branch, t.tree, t.node_id, t.latest_us, t.sentence, coalesce(t.status, ''),
         t.source_ref from {_NEWEST} join sessions n using (agent_id, session_token, session_id)
     order by t.latest_us desc, t.node_id"""
-_DEEDS = "select session, deeds from json_each(?) join session_notes on session = value where deeds like '%Merge %'"
 # What is of the branch on which it was said, the most pressing first, and how a line calls it.
 STEPS = ("blocker", "next", "question")
 _LABELS = {"blocker": "blocked"}
@@ -79,12 +68,10 @@ def tell_branches_apart(
     # Without the name of its worktree in front.
     ended = [one._replace(sentence=one.sentence.removeprefix(f"{basename(one.tree)}: ")) for one in found]
     near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
-    until = _find_merged(database, ended, near, here.branch)
-    merged = {one.number for one in ended if one.branch and one.at_us <= until.get(one.branch, -1)}
-    away = [one for one in ended if (one.branch or one.tree) in there and one.number not in near | merged]
+    away = [one for one in ended if (one.branch or one.tree) in there and one.number not in near]
     rest = {one.number for one in ended} - {one.number for one in away}
     # A trunk has also what was on branches that are gone.
-    own = rest if here.branch in _TRUNKS else rest & (near | merged)
+    own = rest if here.branch in _TRUNKS else near
     at = _name_place(here.branch, tree) if away else ""
 
     def as_left(view: ThreadView) -> ThreadView | None:
@@ -95,7 +82,7 @@ def tell_branches_apart(
         status = statements_store.read_status(database, agent_id, told.node, told.status) or ""
         return view._replace(
             status=status, latest_us=told.at_us, sample=told.sentence, path=told.path, newest=told.node,
-            where=at if told.number in near | merged else "",
+            where=at if told.number in near else "",
         )  # fmt: skip
 
     heads = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
@@ -136,21 +123,3 @@ def find_steps_elsewhere(
 
 def _name_place(branch: str | None, tree: str | None) -> str:
     return f"on branch {page_cell(branch)}" if branch else f"in worktree {page_cell(basename(tree))}"
-
-
-def _find_merged(
-    database: Database, ended: Sequence[PlacedSession], near: set[int], here: str | None
-) -> Mapping[str, int]:
-    """Returns until when branches were merged into the one `here`, as far as deeds of sessions say so."""
-    by_number, found = {one.number: one for one in ended}, dict[str, int]()
-    for number, deeds in database.execute(_DEEDS, (json.dumps([*by_number]),)):
-        one = by_number[number]
-        for line in deeds.split("\n"):
-            named = _MERGED.match(line)
-            if named is not None:
-                branch = (named[2] or named[3]) if (named[1] == here if named[1] else number in near) else None
-            else:
-                branch = one.branch if here in _TRUNKS and _REQUEST.fullmatch(line) else None
-            if branch:
-                found[branch] = max(found.get(branch, 0), one.at_us)
-    return found

@@ -176,13 +176,11 @@ def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, 
     return [WindowRow(row[:2], *row[2:]) for row in database.execute(sql, (agent_id, first_us, last_us, limit))]
 
 
-def headless_projects(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, list[str | None]]:
-    """Returns the projects of the window's headless sessions by day, one for each session."""
-    found: dict[str, list[str | None]] = {}
-    sql = f"select day, project {_IN_WINDOW} and line = ''"
-    for day, project in database.execute(sql, (agent_id, first_us, last_us)):
-        found.setdefault(day, []).append(project)
-    return found
+def count_headless(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, int]:
+    """Counts the window's headless sessions by day."""
+    return dict(
+        database.execute(f"select day, count(*) {_IN_WINDOW} and line = '' group by day", (agent_id, first_us, last_us))
+    )
 
 
 def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
@@ -219,14 +217,14 @@ def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
     return dict(database.execute(sql, (agent_id, month, month + _LATER)))
 
 
-def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[tuple[str | None, str]]]:
-    """Returns the lines of one day, newest first, ties by token; and project and path of its headless sessions."""
+def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[str]]:
+    """Returns the lines of one day, newest first, ties by token; and the paths of its headless sessions."""
     sql = (
-        "select line, project, path from ledger_rows where agent_id = ? and day = ?"
+        "select line, path from ledger_rows where agent_id = ? and day = ?"
         " order by membership_us desc, session_token, session_id"
     )
     rows = list(database.execute(sql, (agent_id, day)))
-    return [line for line, *_ in rows if line], [(project, path) for line, project, path in rows if not line]
+    return [line for line, _ in rows if line], [path for line, path in rows if not line]
 
 
 # ── another writer in this workspace ──
@@ -248,14 +246,3 @@ def signet_trouble(database: Database) -> str:
 def set_signet_trouble(database: Database, trouble: str) -> None:
     """Records what was reported about Signet's database. In the caller's transaction."""
     database.set_state(_SIGNET, "trouble", trouble or None)
-
-
-def daemon_ended_at(database: Database) -> float | None:
-    """Returns when Signet's daemon was found to have ended on this machine, in seconds since 1970."""
-    ended: float | None = database.state(_SIGNET, "daemon_ended_at")
-    return ended
-
-
-def set_daemon_ended_at(database: Database, ended: float | None) -> None:
-    """Records when it was found to have ended; None while it runs. In the caller's transaction."""
-    database.set_state(_SIGNET, "daemon_ended_at", ended)

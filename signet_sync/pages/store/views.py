@@ -4,7 +4,6 @@ Imports no slow module: a harness waits for it.
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from itertools import islice, product
@@ -13,22 +12,20 @@ from typing import NamedTuple
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import running_session
 from signet_sync.formats.statement import SECTION_OF
-from signet_sync.formats.timestamps import day_of, iso, parse_instant, quarter_of, quarter_span, week_of, week_span
+from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
-from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory
-from signet_sync.pages.project_context import EarlierSession, ProjectInputs
+from signet_sync.pages.period import Period, PeriodLine
 from signet_sync.pages.sections import (
     QUIET_AFTER,
+    EarlierSession,
     EntityEntry,
+    Known,
     MemoryView,
     NodeView,
-    PinnedView,
-    SectionInputs,
     StatementView,
     ThreadView,
-    section_of,
 )
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
@@ -40,7 +37,6 @@ from signet_sync.text.sentences import basename
 THREADS, PINS, USED, ENTITIES, EARLIER = 400, 500, 200, 20, 12
 OF_A_KIND = 60  # statements of a kind, memories of a type
 NODES_LISTED = 200
-COUNTED = 400  # of each kind, of what a page did not read
 
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
 AT_MOMENTS = ("tried", "constraint", "decision", "blocker", "note")
@@ -168,64 +164,39 @@ _NEWEST = (
         order by at_us desc, id limit ?""",
     "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
 )
-_PINNED = (
-    "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
-    f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
-    " where agent_id = ? and thread_id is not null and id = ?"
-)
 # What the lineage lists: condensations, or nodes that have a file.
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
 _NODE = f"""
-    select n.id, n.kind, n.thread_id, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
+    select n.id, coalesce(h.project, ''), coalesce(h.label, ''), n.earliest_us, n.latest_us, n.label, n.source_ref
     from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
     where n.agent_id = ? and n.id = ?"""
-# What the sessions of a thread between two instants were about, those of weeks that are condensed.
-_ABOUT = """
-    select t.latest_us, t.sentence, t.source_ref from thread_sessions t
-    where t.agent_id = ?1 and t.thread_id = ?2 and t.latest_us between ?3 and ?4
-    and exists(select 1 from thread_sessions o where o.agent_id = ?1 and o.thread_id = ?2 and o.week = t.week
-        and o.rowid <> t.rowid)
-    order by t.latest_us desc, t.sentence desc, t.source_ref desc"""
-_PARTS = {
-    "arc": "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us between ? and ?",
-    "epoch": "select count(*) from session_summary_children where agent_id = ?1 and parent_id = ?",
-}
 
 
-def section_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> SectionInputs:
-    """Returns what page sections with room for `limit` lines may show at `now_us`, and what is pinned or used.
+def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> Known:
+    """Returns what a page with room for `limit` lines may show at `now_us`, and what is pinned or used.
 
-    Threads and nodes count from their own time on, all else at once.
+    Threads count from their own time on, all else at once.
     """
     used, today = uses(database, agent_id, day_of(now_us)), day_start(now_us)
 
     def rank_newest(remembered: bool, kind: str) -> Iterator[tuple[tuple[bool, float, int, str], str]]:
         """Yields the newest statements or memories of a kind, best first; each is read when it is asked for."""
-        for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit)):
+        for one, at in database.execute(_NEWEST[remembered], (agent_id, kind, limit + 1)):
             at_us = parse_instant(at) or 0 if remembered else at
             yield rank(score(kind, at_us, today, remembered=remembered), at_us, one, pinned=False), one
 
-    lists = [rank_newest(*one) for one in product((False, True), SECTION_OF)]
-    found = [*(one for _, one in islice(merge(*lists), limit)), *used]
+    best = merge(*(rank_newest(*one) for one in product((False, True), SECTION_OF)))
+    found = [*(one for _, one in islice(best, limit)), *used]
     promoted = promotions.list_dreamed(database, agent_id)
     threads = _threads(database, agent_id, now_us, limit)
     of_use = f"{_THREAD} and thread_id in (select value from json_each(?3))"
     threads |= {row[0]: ThreadView(*row) for row in database.execute(of_use, (agent_id, now_us, json.dumps([*used])))}
-    stated, kept = statements(database, agent_id, found), memories(database, agent_id, {*found, *promoted})
-    nodes = [one for one, use in used.items() if use.pinned and one[0] in "skcae"]
-    pinned = [PinnedView(*row) for one in nodes for row in database.execute(_PINNED, (agent_id, one))]
-    unread, cut = Counter[str](), set[str]()
-    for sql, kind in product(_NEWEST, SECTION_OF):
-        held = database.value(f"select count(*) from ({sql})", (agent_id, kind, COUNTED))
-        unread[section_of(kind)] += held
-        cut |= {section_of(kind)} if held >= COUNTED else set()
-    read = *(one.kind for one in stated.values()), *(one.type for one in kept.values())
-    return SectionInputs(
-        list(threads.values()), list(stated.values()), list(kept.values()),
-        [view if view.path else view._replace(path=_find_newest_path(database, agent_id, view.id)) for view in pinned],
-        used, promoted, entities(database, agent_id, limit), unread - Counter(map(section_of, read)), frozenset(cut),
+    return Known(
+        [*threads.values()], [*statements(database, agent_id, found).values()],
+        [*memories(database, agent_id, {*found, *promoted}).values()], entities(database, agent_id, limit),
+        used, promoted, next(best, None) is not None,
     )  # fmt: skip
 
 
@@ -243,27 +214,10 @@ def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) 
         f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
         (agent_id, condensed, now_us),
     )
-    return _nodes(database, agent_id, (one for (one,) in ids))
-
-
-def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
-    """Yields nodes, and the words of their sessions; each is read when it is asked for: a page shows a few of them."""
-    found = (row for one in ids for row in list(database.execute(_NODE, (agent_id, one))))
-    for one, kind, thread_id, earliest, latest, path, label, project, thread in found:
-        name = basename(project) or thread or ""
-        if kind == "session":
-            yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
-        else:
-            week = week_of(latest)
-            span = week_span(week) if kind == "arc" else quarter_span(quarter_of(week))
-            below = agent_id, thread_id, *span
-            parts = database.value(_PARTS[kind], below if kind == "arc" else (agent_id, one))
-            yield NodeView(one, kind, name, earliest, latest, parts, database.execute(_ABOUT, below))
-
-
-def _find_newest_path(database: Database, agent_id: str, condensed: str) -> str | None:
-    """Returns the artifact of a condensation's newest session: its label has the sentence of that session."""
-    return next((path for node in _nodes(database, agent_id, [condensed]) for *_, path in node.about), None)
+    # Each is read when it is asked for: a page shows a few of them.
+    for (found,) in ids:
+        for one, project, thread, *node in list(database.execute(_NODE, (agent_id, found))):
+            yield NodeView(one, basename(project) or thread, *node)
 
 
 # ── for the context of a project ──
@@ -276,7 +230,7 @@ def project_inputs(
     belongs: Callable[[str | None], bool],
     folder: str | None = None,
     without: str = "",
-) -> ProjectInputs:
+) -> Known:
     """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand.
 
     `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
@@ -310,19 +264,21 @@ def project_inputs(
         f" order by t.latest_us desc, t.node_id limit {EARLIER}",
         (agent_id, json.dumps(ids), now_us, json.dumps([*told, *hidden])),
     )
-    return ProjectInputs(
-        tuple(heads),
-        tuple(of_project.values()),
-        tuple(view for one, view in personal.items() if one not in of_project),
-        tuple(view for view in kept.values() if not view.project or belongs(view.project)),
-        tuple(entities(database, agent_id, ENTITIES)),
-        tuple(one for one in threads if not belongs(one.project)),
+    return Known(
+        heads,
+        [*of_project.values()],
+        [view for view in kept.values() if not view.project or belongs(view.project)],
+        entities(database, agent_id, ENTITIES),
         used,
-        "; ".join(warnings(database, agent_id, halt_message(database))),
-        quotes.read_of_newest(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
-        tuple(EarlierSession(*row) for row in earlier),
-        tuple(ended(database, agent_id, ids)),
-        tuple(elsewhere),
+        personal=[view for one, view in personal.items() if one not in of_project],
+        others=[one for one in threads if not belongs(one.project)],
+        warning="; ".join(warnings(database, agent_id, halt_message(database))),
+        quoted=quotes.read_of_newest(
+            database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden
+        ),
+        earlier=[EarlierSession(*row) for row in earlier],
+        ended=ended(database, agent_id, ids),
+        elsewhere=elsewhere,
     )
 
 
@@ -455,37 +411,18 @@ _STATED = """
         where agent_id = ?1 and kind in ('decision', 'constraint', 'blocker') and newest = 1 and status = 'open'
         and at_us >= ?2)
     where earliest_us >= ?2 and earliest_us < ?3 order by earliest_us, id"""
-_REMEMBERED = """
-    select id, type, created_at, content, private from memories
-    where agent_id = ?1 and created_at >= ?2 and created_at < ?3
-    order by created_at, id"""
-_PROMOTED = """
-    select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
-    cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
-    cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3
-    order by s.at_us, m.id"""
 
 
-def period_inputs(
+def read_period(
     database: Database, agent_id: str, from_us: int, to_us: int, chosen: Container[str] | None = None
-) -> PeriodInputs:
-    """Returns what happened from `from_us` up to, but not at, `to_us`; with `chosen` only of these projects.
-
-    Memories belong to no project.
-    """
-    span = agent_id, from_us, to_us
-    sessions = [PeriodLine(*row) for row in database.execute(_SESSIONS, span)]
-    statements = [PeriodLine(*row) for row in database.execute(_STATED, span)]
-    if chosen is not None:
-        sessions = [session for session in sessions if session.project in chosen]
-        return PeriodInputs(
-            from_us, to_us, sessions, [statement for statement in statements if statement.project in chosen]
-        )
-    written = agent_id, iso(from_us), iso(to_us)
-    memories = [
-        PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
-        for one, kind, at, text, is_private in database.execute(_REMEMBERED, written)
-    ]
-    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
-    return PeriodInputs(from_us, to_us, sessions, statements, memories)
+) -> Period:
+    """Returns what happened from `from_us` up to, but not at, `to_us`; with `chosen` only of these projects."""
+    sessions, statements = (
+        [
+            line
+            for line in (PeriodLine(*row) for row in database.execute(sql, (agent_id, from_us, to_us)))
+            if chosen is None or line.project in chosen
+        ]
+        for sql in (_SESSIONS, _STATED)
+    )
+    return Period(from_us, to_us, sessions, statements)

@@ -143,12 +143,6 @@ def best(database: Database, ref: SessionRef) -> list[str]:
     return [] if node is None else [node]
 
 
-def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
-    """Returns whether a node is of a session that no page shows: noise, which has no thread."""
-    threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
-    return bool(database.value(threadless, (agent_id, beginning(node_id))))
-
-
 def owns_path(database: Database, agent_id: str, path: str) -> bool:
     """Returns whether a path is a file that an agent may read: its MEMORY.md, an artifact, an entity file."""
     owned = (

@@ -300,9 +300,9 @@ NATIVE: tuple[Table, ...] = (
         salvaged=False,
     ),
     native(
-        "one row: what was reported about Signet's database, and when its daemon was found ended here (seconds)",
+        "one row: what was last reported about Signet's database",
         """create table beside_signet(
-        one integer primary key check(one = 1), trouble text, daemon_ended_at real)""",
+        one integer primary key check(one = 1), trouble text)""",
         salvaged=False,
     ),
     native(
