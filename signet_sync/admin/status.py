@@ -74,7 +74,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     live = life.heartbeat
     index, trouble, held = _read_index(path, root)
     halt, refused = index.pop("halt"), index.pop("refused")
-    why = _trouble(root, folder, path, trouble, held, index["rows"], running=life.running)
+    why = _trouble(root, folder, path, trouble, held, running=life.running)
     return {
         "workspace": root,
         "database": path,
@@ -101,9 +101,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     }
 
 
-def _trouble(
-    root: str, folder: "StateFolder", path: str, trouble: str, held: str, rows: Mapping[str, int], *, running: bool
-) -> str:
+def _trouble(root: str, folder: "StateFolder", path: str, trouble: str, held: str, *, running: bool) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
@@ -112,11 +110,8 @@ def _trouble(
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):
-        return "; ".join(filter(None, [trouble, others.tell_other_memories(root, folder.backups, indexed=False)]))
-    found = trouble or _log_trouble(path) or held or _settings_trouble(root)
-    if not found and not rows["memories"]:
-        return others.tell_other_memories(root, folder.backups, indexed=True)
-    return found
+        return "; ".join(filter(None, [trouble, others.tell_other_memories(root, folder.backups)]))
+    return trouble or _log_trouble(path) or held or _settings_trouble(root)
 
 
 def _settings_trouble(root: str) -> str:

@@ -57,7 +57,7 @@ def run_pass_if_changed(
     from signet_sync.pages import others
 
     is_new = context.chosen_database is None and not os.path.exists(context.database_path())
-    elsewhere = others.tell_other_memories(context.root, context.state().backups, indexed=False) if is_new else ""
+    elsewhere = others.tell_other_memories(context.root, context.state().backups) if is_new else ""
     document = reindex_pass.run(context, current, full, index_only, agent, accept_removals)
     return document | {"trouble": [*document["trouble"], elsewhere]} if elsewhere else document
 

@@ -101,21 +101,16 @@ def lines_of_rows(text: str) -> list[str]:
     return [line for line in text.split("\n") if _MEMORY.search(line)]
 
 
-def tell_other_memories(root: str, backups: str, *, indexed: bool) -> str:
-    """Returns where a workspace without memories shows some, and how to bring them; "" if nowhere.
+def tell_other_memories(root: str, backups: str) -> str:
+    """Returns where a workspace without an index shows memories, and how to bring them; "" if nowhere.
 
-    `indexed`: its pages are written from rows, and only copies kept beside them can show those of another machine. With
-    a backup in the folder `backups` it is this machine's database that is gone, which the next pass brings back.
+    With a backup in the folder `backups` it is this machine's database that is gone, which the next pass brings back.
     """
-    if not indexed and os.path.isdir(backups) and any(name.endswith(".db") for name in os.listdir(backups)):
+    if os.path.isdir(backups) and any(name.endswith(".db") for name in os.listdir(backups)):
         return ""
-    for agent_id in [DEFAULT_AGENT, *files.listing(root, "agents", "")]:
-        folder, _, name = head_page(agent_id).rpartition("/")
-        copies = files.listing(root, folder, f"{name.removesuffix('.md')}.user-") if indexed else ()
-        for path in [os.path.join(folder, copy) for copy in copies] if indexed else [head_page(agent_id)]:
-            found = files.read(root, path, PAGE_LIMIT)
-            raw = found.raw if isinstance(found, Found) else b""
-            text = raw.decode("utf-8", "replace") if indexed else managed_block.read_generated(raw)
-            if lines_of_rows(text or ""):
-                return f"{path} shows memories of another machine, which are not here: {_HOW}"
+    for path in map(head_page, [DEFAULT_AGENT, *files.listing(root, "agents", "")]):
+        found = files.read(root, path, PAGE_LIMIT)
+        text = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
+        if lines_of_rows(text or ""):
+            return f"{path} shows memories of another machine, which are not here: {_HOW}"
     return ""

@@ -95,9 +95,6 @@ def test_a_copied_workspace_without_the_file_says_what_is_not_here(
     (kept,) = vault.root.glob("MEMORY.user-*.md")
     assert kept.read_text().splitlines() == lines != [] and not any(line in vault.page() for line in lines)
     assert vault.reindex("--full")["trouble"] == [] and [*vault.root.glob("MEMORY.user-*.md")] == [kept]
-    assert f"{kept.name} shows" in vault.call("status", "--json").json["trouble"]
-    restore(vault, file)
-    assert vault.call("status", "--json").json["trouble"] is None
 
 
 def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: Vault, file: Path) -> None:
