@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_sync.entities import stage as entities_stage
 from signet_sync.formats.filename import artifact_name, tombstone_name
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, WORDS, dream_page, head_page, page_agent
-from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
+from signet_sync.formats.snapshot import Signature
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.sync import reading
@@ -66,39 +66,15 @@ def new_or_gone(workspace: Workspace) -> frozenset[str] | None:
 
 
 class Poll:
-    """Scans all files repeatedly if there are no events; a scan equal to the previous one is not compared."""
+    """Scans all files repeatedly if there are no events."""
 
     def __init__(self) -> None:
-        self._seen: Snapshot | None = None
-        self._entities: dict[str, Signature | None] = {}
+        self._seen: object = None
 
-    def changed(self, workspace: Workspace) -> frozenset[str] | None:
-        """Returns files that came, went or changed size, time or inode, pages and entities too; None: all of them."""
+    def changed(self, workspace: Workspace) -> bool:
+        """Returns whether any file, page or entity came, went or changed size, time or inode since the last look."""
         database = workspace.database
-        snapshot = reading.scan(workspace.root)
-        if snapshot.ground != "present":
-            return None
         heads = [page(agent_id) for agent_id in counts.agents(database) for page in (head_page, dream_page)]
-        written = {path: state.signature for path in heads if (state := pages.page_state(database, path))}
-        found = files.signatures(workspace.root, written)
-        changed = {path for path, signature in written.items() if found.get(path) != signature}
-        entities = entities_stage.differing(workspace)
-        # An entity file that waits for the maintainer keeps differing, so it is reported once only.
-        changed |= dict(entities.items() - self._entities.items()).keys()
-        self._entities = entities
-        if snapshot != self._seen:
-            known = artifacts.list_known_files(database)
-            for path, signature in snapshot.files.items():
-                if path not in known or known[path].signature != signature:
-                    changed.add(path)
-            for path, what in snapshot.odd.items():
-                if path in known:
-                    news = known[path].verdict == "indexed"
-                else:  # folders and pipes have no verdict, unless they have the name of an artifact
-                    news = what in (STRANGE_NAME, "symlink") or artifact_name(path.rpartition("/")[2]) is not None
-                if news:
-                    changed.add(path)
-            there = snapshot.files.keys() | snapshot.odd.keys()
-            changed.update(path for path, one in known.items() if one.code != "vanished" and path not in there)
-        self._seen = snapshot
-        return frozenset(changed)
+        now = reading.scan(workspace.root), files.signatures(workspace.root, heads), entities_stage.differing(workspace)
+        before, self._seen = self._seen, now
+        return now != before

@@ -346,7 +346,6 @@ class Daemon:
 
     def _reload_settings(self, work: Scheduler) -> None:
         self._reload = False
-        self.notifier.reloading()
         before = self.settings
         remarks = self._configure()
         work.workspace.settings = self.settings
@@ -358,7 +357,6 @@ class Daemon:
         logger.info("settings reloaded")
         work.everything = True
         self.heartbeat.write()
-        self.notifier.send(Notifier.READY)
 
 
 def _log_remarks(remarks: list[model.SettingsRemark]) -> None:

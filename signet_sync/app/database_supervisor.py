@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
+from signet_sync.errors import DatabaseCorrupt, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.log import logger
-from signet_sync.storage.database.connection import Database, is_suspect, translate
+from signet_sync.storage.database.connection import is_suspect
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync.database import examine, put_aside, reopen
-from signet_sync.sync.store import counts, passes
+from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Workspace
 
 # SIGTERM must end the agent within two seconds, even if another process holds a lock.
@@ -51,39 +51,20 @@ class DatabaseSupervisor:
         return True
 
     def check(self, *, deeper: bool = False) -> None:
-        """Reads the database as another program would, bypassing the cache of our connection.
+        """Checks every page after a reader found damage, and where `deeper` once a day. Raises `DatabaseCorrupt`.
 
-        Raises `DatabaseCorrupt`.
-
-        After a reader found damage, and periodically in any case, every page is checked. Never by opening the file:
-        closing it would drop SQLite's locks. Other errors are left to the code that meets them.
+        Never by opening the file: closing it would drop SQLite's locks. Other errors are left to the code that meets
+        them.
         """
-        path = self.workspace.database.path
-        if is_suspect(path):
-            examine(self.workspace.database)
+        database, now_us = self.workspace.database, int(time.time() * SECOND)
+        if is_suspect(database.path):
+            examine(database)
         elif deeper:
-            database, now_us = self.workspace.database, int(time.time() * SECOND)
             before = parse_instant(passes.read_examined(database))
             if before is None or abs(now_us - before) > EXAMINE_EVERY:
                 examine(database, native_tables())
                 with database.transaction():
                     passes.record_examined(database, iso(now_us))
-        try:
-            other = Database(path, readonly=True, wait_ms=200)
-        except DatabaseCorrupt:
-            raise
-        except (FileNotFoundError, DatabaseError):
-            return
-        try:
-            if deeper:
-                counts.verdict_counts(other)
-                counts.sessions(other)
-        except apsw.Error as error:
-            translated = translate(error, path)
-            if isinstance(translated, DatabaseCorrupt):
-                raise translated from error
-        finally:
-            other.connection.close()
 
     def move_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `ensure_open` creates a new one."""

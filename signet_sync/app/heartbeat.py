@@ -39,12 +39,8 @@ class Notifier:
         """Sends one line for `systemctl status`; a line break would begin another field, so it becomes a blank."""
         self.send("STATUS=" + " ".join(text.split()))
 
-    def reloading(self) -> None:
-        """Reports that settings are being read again; `READY` must follow."""
-        self.send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
-
     def send(self, message: str) -> None:
-        """Sends a message: `READY` (working, or done with reloading), `STOPPING` or `ALIVE`."""
+        """Sends a message: `READY`, `STOPPING` or `ALIVE`."""
         if self._address is None:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:

@@ -35,7 +35,7 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
 from signet_sync.sync.store import artifacts, counts, passes
-from signet_sync.sync.watcher import Hint, Watcher
+from signet_sync.sync.watcher import Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
 
@@ -49,7 +49,7 @@ SWEEP_INTERVAL = 3.0
 JITTER = 0.1
 # Above this many hinted paths, scanning everything is cheaper.
 BIG_BATCH = 512
-# Seconds between checks for what no event reports: the root was renamed, the machine slept, a Signet daemon started.
+# Seconds between checks for what no event reports: the root was renamed, a Signet daemon started.
 BEAT = 15.0
 # Seconds until a failed dream sweep is retried, and between checks whether one is due.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
@@ -64,7 +64,6 @@ SPARE_AFTER = 20.0
 MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
-CLOCK_JUMP = 30.0
 # A look at all files that takes more than `BRIEF` seconds of a processor comes again after so many times as long, at
 # most after so many seconds: where nothing changes it takes a hundredth of a processor, however large the vault is.
 BRIEF, REST, LONGEST_REST = 0.1, 100.0, 3_600.0
@@ -75,8 +74,6 @@ REREAD_AFTER = DAY
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
 LONGEST_BACKOFF = 60.0
-# watchdog may hold an event back for half a second, to pair the two halves of a rename.
-LATE_EVENTS = 0.6
 FAR = 7 * 86_400.0
 # Rows derived from sessions of so many days exist before the first page; older ones are derived in idle time.
 NEWEST_DAYS = 90
@@ -110,7 +107,6 @@ class Scheduler:
         self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
         self._poll = changed_paths.Poll()
         self._swept = 0.0
-        self._clocks = time.time(), time.monotonic()
         # Both are read by the first pass, which reports errors.
         self._agents: tuple[str, ...] = ()
         self._problems: dict[str, str] | None = None
@@ -186,16 +182,6 @@ class Scheduler:
         spooled = os.path.realpath(self.workspace.state.spool)
         return ["", MEMORY, TOMBSTONES, WORDS, *(page for page in pages if page), *sorted(entity_folders), spooled]
 
-    def _add_hint(self, hint: Hint) -> None:
-        self._dirty |= hint.paths
-        if not hint.everything:
-            return
-        # A polling tick carries no information; only a difference is worth a pass.
-        if self.watcher.kind == "polling" and not hint.paths:
-            self._at["poll"] = 0.0
-        else:
-            self.everything = True
-
     # ── the jobs ──
 
     def wait(self, longest: float) -> None:
@@ -205,12 +191,18 @@ class Scheduler:
         settings = self.workspace.settings
         longest = max(min(min(when() for _, when, _ in self._jobs) - time.monotonic(), longest), 0.0)
         hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
-        if hint is not None:
-            self._add_hint(hint)
+        if hint is None:
+            return
+        self._dirty |= hint.paths
+        # A polling tick carries no information; only a difference is worth a pass.
+        if self.watcher.kind == "polling" and hint.everything and not hint.paths:
+            self._at["poll"] = 0.0
+        else:
+            self.everything |= hint.everything
 
     def run_due(self) -> None:
         """Runs the jobs that are due."""
-        changes = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
+        changes = self.supervisor.ensure_open(), self.watcher.check()
         self.everything |= any(changes)
         self._at["capture"] = 0.0  # whatever woke us: a hook may have left a job
         for name, when, run in self._jobs:
@@ -223,12 +215,6 @@ class Scheduler:
 
     def _plan(self, name: str, seconds: float) -> None:
         self._at[name] = time.monotonic() + seconds
-
-    def _clocks_jumped(self) -> bool:
-        """Returns whether the machine slept or its clock was set: only one of the two clocks advanced."""
-        wall, monotonic = self._clocks
-        self._clocks = time.time(), time.monotonic()
-        return abs((self._clocks[0] - wall) - (self._clocks[1] - monotonic)) > CLOCK_JUMP
 
     def _check_surroundings(self) -> None:
         """Checks what no event reports: a damaged database, a Signet daemon that came or went; renews the heartbeat."""
@@ -257,12 +243,8 @@ class Scheduler:
         self._plan("dream", DREAM_BEAT)
 
     def _look_for_changes(self) -> None:
-        """Compares all files with the index, where no event tells what changed."""
-        if self.everything:
-            return
-        moved = self._poll.changed(self.workspace)
-        self.everything |= moved is None
-        self._dirty |= (moved or frozenset()) - self._again.keys()
+        """Looks at all files, where no event tells what changed."""
+        self.everything |= self._poll.changed(self.workspace)
 
     def _when_to_pass(self) -> float:
         now = self.everything or self._dirty
@@ -273,8 +255,7 @@ class Scheduler:
         hinted, self._dirty = changed_paths.relevant(self.workspace, frozenset(self._dirty)), set()
         confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
         if self.everything or self._at.get("full", 0.0) <= time.monotonic() or len(hinted) > BIG_BATCH:
-            doubtful = not (self.everything or self._deferrals)
-            self._full(hinted | frozenset(self._again) if doubtful else None, confirmed)
+            self._full(confirmed)
         elif hinted or confirmed:
             self._pass(hinted | confirmed, confirmed)
             # Names are compared once it is quiet, but not too soon after the last time.
@@ -338,8 +319,8 @@ class Scheduler:
 
     # ── passes ──
 
-    def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
-        """Makes a full pass; `expected` are the paths that may have changed, None: any of them."""
+    def _full(self, confirmed: frozenset[str]) -> None:
+        """Makes a full pass."""
         first = self.last_full is None
         self._update_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.
@@ -371,26 +352,12 @@ class Scheduler:
             gc.collect()
             gc.freeze()
             gc.set_threshold(50_000)
-        if expected is not None:
-            self._check_watch((outcome.change.paths | outcome.unsettled) - expected - reread)
 
     def _list_to_reread(self) -> list[str]:
         """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
         database, interval = self.workspace.database, self.workspace.settings.interval
         share = math.ceil(2 * counts.count_indexed(database) * interval * SECOND / REREAD_AFTER) + 10
         return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
-
-    def _check_watch(self, silent: set[str]) -> None:
-        """Sets the watch again after a full pass found changes that no event had reported."""
-        if not silent or self.watcher.kind in (None, "polling"):
-            return
-        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
-        if late is not None:
-            self._add_hint(late)
-            silent = set() if late.everything else silent - late.paths
-        if silent and not self._stopping():
-            logger.warning("a full pass found changes that no event announced; the watch is set up again")
-            self.set_watch()
 
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
         self._run(self._request(paths, confirmed))

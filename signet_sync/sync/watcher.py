@@ -125,21 +125,19 @@ class Watcher:
         timeout: float | None,
         *,
         lead: float | None = None,
-        sifted: bool = True,
     ) -> Hint | None:
         """Blocks until something may have changed and it has been quiet for a while.
 
         `quiet` seconds must pass since the last event, but no more than `longest` since the first, and no more than
-        `lead` where that one came after a second without any. Without `sifted` all that is heard is news. None after
-        `timeout` seconds without any event (None waits for ever), or at once after `wake`; what was gathered until
-        then is kept for the next call. Without events, nothing runs.
+        `lead` where that one came after a second without any. None after `timeout` seconds without any event (None
+        waits for ever), or at once after `wake`; what was gathered until then is kept for the next call. Without
+        events, nothing runs.
         """
         give_up = None if timeout is None else time.monotonic() + timeout
         if self.kind == "polling" and self._tick_at is None:
             self._tick_at = time.monotonic() + self._poll_interval
         while not self._woken:
-            if sifted:
-                self._inbox.sift(self._news)
+            self._inbox.sift(self._news)
             now = time.monotonic()
             until = self._inbox.due(quiet, longest, lead, self._careful)
             if until is not None:

@@ -13,12 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from artifacts_fixture import PROJECT
-from workbench import ROOT, Vault, cast
+from workbench import ROOT, Vault, cast, sampled
 
 from signet_sync import __version__
 from signet_sync.app import answers, ask, operations
@@ -83,7 +84,7 @@ def asked(vault: Vault, data: bytes, harness: str = "claude-code") -> int | None
 STARTS = [payload("SessionStart", source="startup"), payload("UserPromptSubmit", prompt=QUESTION), payload("Stop")]
 
 
-@pytest.mark.parametrize("harness", ["claude-code", "codex", "opencode", "gemini"])
+@pytest.mark.parametrize("harness", ["claude-code", "gemini"])
 @pytest.mark.parametrize("event", STARTS, ids=["start", "prompt", "stop"])
 def test_the_answer_is_that_of_a_hook_without_an_agent(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, harness: str, event: bytes
@@ -190,7 +191,7 @@ sys.exit(ask.run_hook(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("what", INSTEAD)
+@pytest.mark.parametrize("what", sampled(INSTEAD, 2))
 def test_a_tool_waits_for_no_agent_that_is_gone_hangs_or_is_another_and_for_no_disk(vault: Vault, what: str) -> None:
     event, (said, goes) = payload("PostToolUse", tool_input={"command": "rtk run loop"}), INSTEAD[what]
     assert ask.is_moment(event) and not ask.is_moment(payload("Stop", prompt='{"hook_event_name": "PreToolUse"}'))
@@ -428,8 +429,7 @@ ASKED: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("what", ASKED)
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize(("trouble", "what"), sampled(product(TROUBLES, ASKED), 3))
 def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str, what: str
 ) -> None:
@@ -464,9 +464,15 @@ def test_who_asks_in_vain_does_it_and_nothing_is_lost_or_there_twice(
         assert vault.rows(f"select count(*) from memories where content = '{TEXT}'") == [(1,)]
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 17])
 @pytest.mark.parametrize(
-    ("what", "fault"), [("start", "kill"), ("prompt", "kill"), ("remember", "kill"), ("remember", "sqlite-kill")]
+    ("every", "what", "fault"),
+    [
+        (41, "remember", "kill"),
+        pytest.param(1, "start", "kill", marks=pytest.mark.slow),
+        pytest.param(1, "prompt", "kill", marks=pytest.mark.slow),
+        pytest.param(1, "remember", "kill", marks=pytest.mark.slow),
+        pytest.param(1, "remember", "sqlite-kill", marks=pytest.mark.slow),
+    ],
 )
 def test_an_agent_may_be_killed_at_every_step_of_what_it_was_asked(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fault: str, every: int
@@ -503,15 +509,6 @@ def test_an_agent_may_be_killed_at_every_step_of_what_it_was_asked(
     assert vault.call("check").code == 0
 
 
-def test_an_agent_takes_the_place_of_one_that_was_killed(vault: Vault) -> None:
-    folder = state_dir.locate(str(vault.root))
-    with socket.socket(socket.AF_UNIX) as left, ask.address(ask.socket_of(folder)) as at:
-        left.bind(at)
-    with listening(vault):
-        assert asked(vault, STARTS[2]) == 0
-    assert not os.path.lexists(ask.socket_of(folder))
-
-
 def test_many_at_once_get_the_same_or_do_it_themselves(vault: Vault, agent: Answers) -> None:
     codes: list[int | None] = []
     answers: list[str] = []
@@ -521,12 +518,12 @@ def test_many_at_once_get_the_same_or_do_it_themselves(vault: Vault, agent: Answ
             answers.append(operated(vault, *OPERATIONS[0]))
         codes.append(asked(vault, payload("UserPromptSubmit", f"s-{number}", prompt="Go on")))
 
-    hooks = [threading.Thread(target=ask_once, args=(number,)) for number in range(200)]
+    hooks = [threading.Thread(target=ask_once, args=(number,)) for number in range(50)]
     for hook in hooks:
         hook.start()
     for hook in hooks:
         hook.join()
     assert set(codes) <= {0, None} and codes.count(0) > 0
-    assert len(set(answers)) == 1 and len(answers) == 20
+    assert len(set(answers)) == 1 and len(answers) == 5
     jobs = {job.session_id for job in spool.jobs(state_dir.locate(str(vault.root)).spool)}
     assert len(jobs) >= codes.count(0)

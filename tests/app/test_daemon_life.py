@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -21,24 +20,34 @@ from benchmarks.corpus import write_corpus
 from signet_sync.app.heartbeat import Notifier
 from signet_sync.sync import engine
 
-Start = Any
-vault, start, quick = agents.vault, agents.start, agents.quick
+vault, quick = agents.vault, agents.quick
 
 
-def test_a_second_run_ends_with_4(vault: Vault, start: Start) -> None:
-    first = start()
-    first.passed()
-    answer = vault.spawn("run")
-    assert answer.code == 4 and f"pid {first.process.pid}" in answer.err
-    assert status(vault)["pid"] == first.process.pid
-    assert status(vault)["running"]
-
-
-def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Start) -> None:
+def test_one_agent_a_workspace_tells_its_manager_how_it_is_and_leaves_nothing_behind(
+    vault: Vault, tmp_path: Path
+) -> None:
+    """Its output is closed, as some that start it leave it."""
     Session().write(vault)
-    agent = start()
-    agent.passed()
-    assert (agent.end(), agent.output().count("Traceback")) == (0, 0)
+    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"]
+    with manager(tmp_path) as (address, heard):
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"}
+
+        def texts() -> list[str]:
+            return [text for _, text in heard()]
+
+        with subprocess.Popen(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command], env=environ) as process:
+            try:
+                until(lambda: "STATUS=watching" in texts() and "READY=1" in texts(), "ready")
+                answer = vault.spawn("run")
+                assert answer.code == 4 and f"pid {process.pid}" in answer.err
+                assert (status(vault)["pid"], status(vault)["running"]) == (process.pid, True)
+                count = texts().count("WATCHDOG=1")
+                until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop")
+            finally:
+                process.terminate()
+        assert process.returncode == 0
+        until(lambda: "STOPPING=1" in texts(), "stopping")
+    assert "Traceback" not in (vault.state / "logs/signet-sync.log").read_text()
     assert heartbeat(vault) is None
     wal = Path(f"{vault.db}-wal")
     assert not wal.exists() or wal.stat().st_size == 0
@@ -46,104 +55,62 @@ def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Sta
     assert (status(vault)["state"], status(vault)["running"]) == ("stopped", False)
 
 
-def test_in_its_first_pass_it_ends_without_waiting_for_it(vault: Vault, start: Start) -> None:
-    write_corpus(str(vault.root), 1000)
-    agent = start()
-    until(lambda: (heartbeat(vault) or {}).get("state") == "reconciling", "it has begun")
-    assert agent.end() == 0, agent.output()
+def test_in_its_first_pass_it_ends_without_waiting_for_it(vault: Vault) -> None:
+    write_corpus(str(vault.root), 300)
+    with Inside(vault) as agent:
+        agent.wait("reconciling")
+        agent.stop()
+    assert agent.code == 0 and heartbeat(vault) is None
     assert vault.rows("select count(*) from files") == [(0,)], "it was in the midst of it"
-    wal = Path(f"{vault.db}-wal")
-    assert not wal.exists() or wal.stat().st_size == 0
-    assert heartbeat(vault) is None
 
 
-def test_with_its_output_closed_it_runs_all_the_same(vault: Vault) -> None:
-    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command], env=environ) as process:
-        try:
-            until(lambda: status(vault)["state"] == "watching", "alive")
-            assert status(vault)["pid"] == process.pid
-        finally:
-            process.terminate()
-    assert process.returncode == 0
-
-
-def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault, start: Start) -> None:
+@pytest.mark.usefixtures("quick")
+def test_a_reload_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault) -> None:
     config = Path(os.environ["SIGNET_CONFIG"])
     config.parent.mkdir(parents=True, exist_ok=True)
     for number in range(8):
         Session(number).write(vault)
-    agent = start("--interval", "3600")
-    agent.passed()
-    before = page(vault)
-    assert "older ledger rows clipped" not in before
+    with Inside(vault, flags={"interval": 3600.0}) as agent:
+        agent.wait("watching")
+        before = page(vault)
+        assert "older ledger rows clipped" not in before
 
-    config.write_text("[projection]\nbudget_tokens = 1000\n")
-    agent.send(signal.SIGHUP)
-    until(lambda: "older ledger rows clipped" in page(vault), "the smaller budget")
-    assert len(page(vault)) < len(before)
+        config.write_text("[projection]\nbudget_tokens = 1000\n")
+        agent.reload()
+        until(lambda: "older ledger rows clipped" in page(vault), "the smaller budget")
+        small = page(vault)
+        config.write_text("[projection]\nbudget_tokens = 'plenty'\n")
+        agent.reload()
+        found = until(lambda: (now := status(vault))["trouble"] and now, "told")
+        assert "budget_tokens" in found["trouble"]
+        assert "the last good value or the default is used" in found["trouble"]
+        assert (found["state"], found["interval"], page(vault)) == ("watching", 3600, small)
 
-    small = page(vault)
-    config.write_text("[projection]\nbudget_tokens = 'plenty'\n")
-    passed = status(vault)["last_full_pass"]
-    agent.send(signal.SIGHUP)
-    found = until(lambda: (now := status(vault))["trouble"] and now["last_full_pass"] != passed and now, "told")
-    assert "budget_tokens" in found["trouble"]
-    assert "the last good value or the default is used" in found["trouble"]
-    assert found["state"] == "watching"
-    assert page(vault) == small
-    assert found["interval"] == 3600
-
-    config.write_text("")
-    agent.send(signal.SIGHUP)
-    until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
+        config.write_text("")
+        agent.reload()
+        until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
 
 
-def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, start: Start, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("quick")
+def test_polling_finds_what_events_would_have_told(vault: Vault) -> None:
     Session().write(vault)
-    with manager(tmp_path) as (address, heard):
+    with Inside(vault, flags={"watch_mode": "polling", "poll_interval": 0.3}) as agent:
+        agent.wait("polling")
+        assert status(vault)["watch"] == "polling"
+        session = known(vault, Session().write(vault))
+        path = session.path("summary")
+        (vault / path).write_bytes((vault / path).read_bytes() + b"More.\n")
+        until(lambda: verdict(vault, path) == ("violation", "mutated"), "an edit")
+        (vault / path).unlink()
+        until(lambda: verdict(vault, path) == ("violation", "vanished"), "a deletion")
 
-        def texts() -> list[str]:
-            return [text for _, text in heard()]
+        def kept() -> bool:
+            if "Mine." not in page(vault):  # what is saved in place in the very moment of ours is lost
+                (vault / "MEMORY.md").write_text("Mine.\n")
+            return "Mine." in page(vault) and "signet:begin" in page(vault)
 
-        agent = start(environ={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"})
-        until(lambda: "STATUS=watching" in texts() and "READY=1" in texts(), "ready")
-        count = texts().count("WATCHDOG=1")
-        until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop")
-
-        agent.send(signal.SIGHUP)
-        until(lambda: texts().count("READY=1") == 2, "ready again")
-        reloading = next(i for i, text in enumerate(texts()) if text.startswith("RELOADING=1\nMONOTONIC_USEC="))
-        assert "READY=1" in texts()[reloading:]
-
-        assert agent.end() == 0
-        until(lambda: "STOPPING=1" in texts(), "stopping")
-
-
-def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
-    environ = {
-        "SIGNET_WATCH_MODE": "polling", "SIGNET_WATCH_POLL_INTERVAL": "0.3", "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
-    }  # fmt: skip
-    Session().write(vault)
-    agent = start(environ=environ)
-    found = agent.passed()
-    assert (found["state"], found["watch"]) == ("polling", "polling")
-    session = known(agent.vault, Session().write(vault))
-    path = session.path("summary")
-    (vault / path).write_bytes((vault / path).read_bytes() + b"More.\n")
-    until(lambda: verdict(agent.vault, path) == ("violation", "mutated"), "an edit")
-    (vault / path).unlink()
-    until(lambda: verdict(agent.vault, path) == ("violation", "vanished"), "a deletion")
-
-    def kept() -> bool:
-        if "Mine." not in page(vault):  # what is saved in place in the very moment of ours is lost
-            (vault / "MEMORY.md").write_text("Mine.\n")
-        return "Mine." in page(vault) and "signet:begin" in page(vault)
-
-    until(kept, "a page that was written over")
-    assert status(vault)["last_full_pass"] == found["last_full_pass"], "for all that no full pass was needed"
-    assert agent.end() == 0
+        until(kept, "a page that was written over")
+        agent.settled(1.0)  # a look that finds nothing new is no work
 
 
 def test_signs_of_life_come_from_the_loop_that_works(
@@ -185,40 +152,39 @@ def test_signs_of_life_come_from_the_loop_that_works(
             until(lambda: beats() > before + 3, "alive again")
 
 
-def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) -> None:
+@pytest.mark.usefixtures("quick")
+def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault) -> None:
     root = vault.root
     shutil.rmtree(root)
-    agent = start()
-    found = agent.wait("waiting: workspace")
-    assert found["running"]
-    assert vault.spawn("run").code == 4, "a second one does not wait beside it"
-    time.sleep(0.3)
-    assert not root.exists()
+    with Inside(vault) as agent:
+        agent.wait("waiting: workspace")
+        assert status(vault)["running"]
+        assert vault.spawn("run").code == 4, "a second one does not wait beside it"
+        assert not root.exists()
 
-    elsewhere = Vault(root.parent / "mounted")
-    session = Session().write(elsewhere)
-    (elsewhere / "signet-sync.toml").write_text("[reconcile]\ninterval = 77\n")
-    elsewhere.root.rename(root)
-    assert agent.passed()["interval"] == 77, "its own settings count"
-    assert len(vault.hits(session.word)) == 2
-    assert agent.end() == 0
+        elsewhere = Vault(root.parent / "mounted")
+        session = Session().write(elsewhere)
+        (elsewhere / "signet-sync.toml").write_text("[reconcile]\ninterval = 77\n")
+        elsewhere.root.rename(root)
+        agent.wait("watching")
+        assert status(vault)["interval"] == 77, "its own settings count"
+        assert len(vault.hits(session.word)) == 2
     assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault, mode: str) -> None:
+def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault) -> None:
     session = Session().write(vault)
     away = vault.root.parent / "away"
-    with Inside(vault, flags={"watch_mode": mode}) as agent:
-        agent.wait("watching", "polling")
+    with Inside(vault) as agent:
+        agent.wait("watching")
         vault.root.rename(away)
         agent.wait("waiting: workspace")
         between = Session().write(Vault(away))
         assert not vault.root.exists()
         away.rename(vault.root)
         until(lambda: vault.hits(between.word), "what happened in between")
-        agent.wait("watching", "polling")
+        agent.wait("watching")
         assert vault.hits(session.word)
         log = (vault.state / "logs/signet-sync.log").read_text()
         assert "there is no workspace at" in log and f"INFO the workspace at {vault.root} is there" in log

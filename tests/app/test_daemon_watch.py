@@ -1,4 +1,4 @@
-"""What no event tells the agent: a deaf watch, a sleep, its own writes, changes without an end."""
+"""What no event tells the agent: content to read again, its own writes, time, changes without an end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import agents
 import pytest
-from agents import LINUX, Counted, Inside, Session, ago, page, some, until, verdicts
+from agents import LINUX, Inside, Session, ago, page, some, until, verdicts
 from transcript_builder import waited
 from workbench import Vault
 
@@ -18,48 +18,7 @@ vault, quick = agents.vault, agents.quick
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        agent.settled(0.3)
-        watcher = agent.work.watcher
-        watcher._inbox.add = lambda _paths, **_: None  # type: ignore[method-assign]
-        lost = Session().write(vault)
-        until(lambda: vault.hits(lost.word), "found by a full pass")
-        until(lambda: agent.work.watcher is not watcher, "set anew")
-        agent.work.workspace.settings = Settings(interval=3600.0)
-        agent.settled()
-        new = Session().write(vault)
-        until(lambda: vault.hits(new.word), "it hears again")
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
-    Session().write(vault)
-    late: list[Session] = []
-
-    class Late(Counted):
-        def _list_to_reread(self) -> list[str]:
-            if self.passes and len(late) < 2:
-                late.append(Session().write(vault))
-            return super()._list_to_reread()
-
-    class Slow(Inside):
-        kind = Late
-
-    with Slow(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        watcher = agent.work.watcher
-        watches = watcher._watches
-        until(lambda: len(late) == 2 and vault.hits(late[-1].word), "changes that the pass saw first")
-        agent.settled()
-        assert agent.work.watcher is watcher
-        assert watcher._watches is watches
-
-
-@pytest.mark.usefixtures("quick")
-def test_reading_content_anew_is_no_change(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_read_anew_in_small_shares(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     some(vault, 3)
     monkeypatch.setattr(scheduler, "MOST_REREAD", 2)
     with Inside(vault, interval=0.4) as agent:
@@ -67,12 +26,9 @@ def test_reading_content_anew_is_no_change(vault: Vault, monkeypatch: pytest.Mon
         monkeypatch.setattr(scheduler, "REREAD_AFTER", 1_000_000)
         agent.work.workspace.settings = Settings(interval=1.0)
         agent.settled()
-        watcher = agent.work.watcher
-        watches, passes = watcher._watches, agent.full_passes
+        passes = agent.full_passes
         until(lambda: agent.full_passes > passes + 1, "content was read anew")
         assert max(len(request.reread) for request in agent.passes) == 2
-        assert agent.work.watcher is watcher
-        assert watcher._watches is watches
 
 
 @pytest.mark.usefixtures("quick")
@@ -86,20 +42,6 @@ def test_full_passes_that_take_long_come_less_often(vault: Vault, monkeypatch: p
         agent.settled(1.2)  # three times as long as between two of them otherwise
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "events are heard all the same")
-
-
-@pytest.mark.usefixtures("quick")
-def test_waking_from_sleep_it_looks_at_everything(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        passes = agent.full_passes
-        wall, monotonic = agent.work._clocks
-        agent.work._clocks = wall - 8 * 3600, monotonic  # eight hours that the one clock did not count
-        until(lambda: agent.full_passes > passes, "a full pass")
-        agent.settled()
-        assert agent.full_passes == passes + 1
 
 
 @pytest.mark.usefixtures("quick")

@@ -61,6 +61,7 @@ def test_an_agent_ends_for_what_is_installed_under_it(
     assert agent.code == EXIT_CODE and not (vault.state / "heartbeat.json").exists()
 
 
+@pytest.mark.slow
 def test_an_agent_loads_nothing_of_what_is_installed_under_it(vault: Vault, tmp_path: Path) -> None:
     """In a terminal it goes on: a removal, a conflict and a damaged file are judged by the version that it is."""
     package = tmp_path / "installed/signet_sync"
