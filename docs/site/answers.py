@@ -867,7 +867,6 @@ class RemoveDone(TypedDict):
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
     foreign: list[str]
     quoted_in: list[str]
-    signet: NotRequired[list[str]]
     entity_lines: list[RemoveEntityLine]  # What entity files lost.
 
 
@@ -901,24 +900,11 @@ class RedactLeft(TypedDict):
     hint: str | None
 
 
-class RedactDone(TypedDict):
+class Redact(TypedDict):
     dry_run: bool  # Whether nothing was changed.
     redacted: list[RedactRedacted]
     left: list[RedactLeft]
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
-
-
-class RedactRedaction(TypedDict):
-    path: str
-    at: str
-    told: str
-
-
-class RedactList(TypedDict):
-    redactions: list[RedactRedaction]
-
-
-Redact = RedactDone | RedactList
 
 
 class HistoryCommit(TypedDict):

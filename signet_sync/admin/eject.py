@@ -112,9 +112,8 @@ def eject(
     *,
     now_us: int,
     database: str | None = None,
-    keep_state: bool = False,
 ) -> Ejected:
-    """Uninstalls from a workspace; with `keep_state` its state folder stays.
+    """Uninstalls from a workspace.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
     `WorkspaceError`, `DatabaseError`, `OSError`; whatever can be known beforehand is raised before anything is done.
@@ -125,8 +124,7 @@ def eject(
     if (running := _runs_by_itself(folder, units)) is not None:
         raise running
     _raise_first(hooks_install.uninstall(root, _find_harnesses(root), dry_run=True))
-    if not keep_state:
-        state_dir.require_own(folder, os.path.realpath(root))
+    state_dir.require_own(folder, os.path.realpath(root))
     _write_what_waits(root, settings, folder, database, now_us)
     folder = state_dir.locate(root)  # that of a copy moves when it gets an id of its own
     done = Ejected()
@@ -143,11 +141,10 @@ def eject(
         done.pages = [_rewrite(root, path) for path, _, _ in list(_pages(root))]
         if pid := others.daemon_pid(root):
             done.notes.append(f"a Signet daemon (pid {pid}) runs on this workspace and may write MEMORY.md itself")
-        if not keep_state:
-            if left := _not_taken_in(folder):
-                words = "jobs of hooks that could not be processed are deleted, too; the transcripts stay"
-                done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
-            _discard(root, folder, done)
+        if left := _not_taken_in(folder):
+            words = "jobs of hooks that could not be processed are deleted, too; the transcripts stay"
+            done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
+        _discard(root, folder, done)
     if database is not None and os.path.exists(database):
         done.notes.append(f"the database {database} is not in the state folder; it is yours to delete")
     return done

@@ -175,12 +175,6 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
 # ── bringing back ──
 
 
-def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int) -> dict[str, int]:
-    """Counts the rows that `merge_rows` would adopt, by table."""
-    drop_removed(workspace, incoming, now_us)
-    return count_missing(workspace.database, incoming.rows)
-
-
 def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 
 import click
@@ -16,16 +15,6 @@ from signet_sync.formats.paths import display
 from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun, human
 
-# Singular and plural for the rows of each table.
-_NOUNS = {
-    "memories": ("memory", "memories"),
-    "memory_promotions": ("promotion", "promotions"),
-    "recall_events": ("recall hit", "recall hits"),
-    "seals": ("seal", "seals"),
-    "sealed_bytes": ("sealed file", "sealed files"),
-    "memory_artifact_tombstones": ("removal", "removals"),
-    "session_transcripts": ("live turn", "live turns"),
-}
 _LEFT_OUT = {
     "removed_sessions": ("session that was removed since", "sessions that were removed since"),
     "forgotten_memories": (
@@ -131,7 +120,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
         contains, dropped = incoming.count_rows(rows.rows), rows.dropped
         with context.opened(lasting=True) as workspace:
-            coming = backup_operations.preview_merge(workspace, rows, context.now_us)
+            incoming.drop_removed(workspace, rows, context.now_us)
             if rows.workspace and rows.workspace != workspace.state.key:
                 context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
             if dropped.goes and not yes:  # a removal that deletes files needs an answer everywhere
@@ -139,8 +128,6 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
                     click.echo(f"  {one}", err=True)
                 files = count_noun(len(dropped.goes), "file")
                 context.confirm(f"a removal in it covers files here: delete {files} for good?", yes=False)
-            elif not yes and any(coming.values()) and not context.as_json and sys.stdin.isatty():
-                context.confirm(f"add {_count_rows(coming)}?", yes=False)
             done = backup_operations.merge_rows(workspace, rows, context.now_us)
     left_out = {
         "removed_sessions": dropped.sessions,
@@ -174,7 +161,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
 
 
 def _count_rows(rows: Mapping[str, int]) -> str:
-    """Returns `3 memories, 1 pin, 12 other rows`."""
-    known = [f"{rows[table]:,} {_NOUNS[table][rows[table] != 1]}" for table in _NOUNS if rows.get(table)]
-    others = sum(count for table, count in rows.items() if table not in _NOUNS)
-    return ", ".join([*known, *([count_noun(others, "other row")] if others else [])])
+    """Returns `3 memories, 12 other rows`."""
+    memories, others = rows.get("memories", 0), sum(count for table, count in rows.items() if table != "memories")
+    told = [(memories, "memory", "memories"), (others, "other row" if memories else "row", None)]
+    return ", ".join(count_noun(count, one, many or f"{one}s") for count, one, many in told if count)

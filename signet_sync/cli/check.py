@@ -5,14 +5,13 @@ The rules are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, emit
+from signet_sync.cli.main import Context
 from signet_sync.cli.parsing import Group, OfWorkspace, SharedOption, command
 from signet_sync.cli.reindex import show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError
@@ -26,46 +25,26 @@ if TYPE_CHECKING:
 
     from signet_sync.integrity.operations import BatchResult
 
-# The levels of GitHub's annotations; files of other programs are none: a checkout is full of them.
-_LEVELS = {"ignored": "warning", "note": "notice"}
-_SILENT = ("foreign-name", "temporary")
-
 
 @command("--now", "--json")
-@click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", show_default=True)
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
 @click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
-def check(context: Context, /, form: str, strict: bool, with_index: bool, **asked: Any) -> int:
+def check(context: Context, /, **asked: Any) -> int:
     """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.
 
     A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
-    form = "json" if context.as_json else form
-    try:
-        document = _check(context, form, strict, with_index, **asked)
-    except SignetSyncError as error:
-        if form != "github":
-            raise
-        where, remedy = (f" {sign} {text}" if text else "" for sign, text in (("in", error.path), ("→", error.hint)))
-        title, text = _escape(error.code, in_property=True), _escape(f"{error.message}{where}{remedy}")
-        click.echo(f"::error title={title}::{text}")
-        return error.exit_code
-    # Annotations contain them; another line in a job's log could be mistaken for a command.
-    for note in document["notes"] if form != "github" else ():
+    document = _check(context, **asked)
+    for note in document["notes"]:
         if note["code"] == "setting-ignored":
             context.say(f"warning: {note['path']}: {note['message']}")
-    if form == "json":
-        emit(document)
-    elif form == "text":
-        _show_check(document)
-    else:
-        _annotate(document, context.root)
+    context.answer(document, lambda: _show_check(document))
     return 0 if document["ok"] else 1
 
 
-def _check(context: Context, form: str, strict: bool, with_index: bool, **asked: Any) -> dict[str, Any]:
+def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> dict[str, Any]:
     from signet_sync.integrity import check as integrity_check
 
     database, path = None, context.database_path()
@@ -75,7 +54,7 @@ def _check(context: Context, form: str, strict: bool, with_index: bool, **asked:
         except FileNotFoundError as error:
             message, hint = "there is no index to compare with", "run signet-sync reindex first"
             raise DatabaseError(message, path=str(error), hint=hint) from None
-    with context.progress("checking", show=form == "text") as advance:
+    with context.progress("checking") as advance:
         now_us = context.now_us
         checked = integrity_check.check(context.root, now_us=now_us, database=database, progress=advance, **asked)
     sealed: frozenset[str] = frozenset()  # the invalid files that the index could restore, if it can be read
@@ -86,27 +65,6 @@ def _check(context: Context, form: str, strict: bool, with_index: bool, **asked:
         except (OSError, SignetSyncError):
             pass
     return integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
-
-
-def _annotate(document: dict[str, Any], root: str) -> None:
-    """Prints annotations of GitHub, one line each: no text of a file can end a line.
-
-    Their paths are relative to the current folder, the top of a checkout.
-    """
-    relative = os.path.relpath(os.path.realpath(root), os.path.realpath(os.getcwd()))
-    below = "" if relative == "." or relative.startswith("..") else f"{relative}/"
-    notes = ({**note, "verdict": "invalid" if "fails" in note else "note", "hint": ""} for note in document["notes"])
-    for found in (*document["problems"], *notes):
-        if found["code"] not in _SILENT:
-            text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
-            path, code = (_escape(one, in_property=True) for one in (below + found["path"], found["code"]))
-            level = _LEVELS.get(found["verdict"], "error")
-            click.echo(f"::{level} file={path},line={found.get('line', 1)},title={code}::{_escape(text)}")
-
-
-def _escape(text: str, *, in_property: bool = False) -> str:
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
 
 
 def _show_check(document: dict[str, Any]) -> None:

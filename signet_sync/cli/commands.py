@@ -1,4 +1,4 @@
-"""Lists all commands, by group, and the other names under which people look for them."""
+"""Lists all commands, by group, and what is said where people look for one that is not needed."""
 
 from typing import NamedTuple
 
@@ -92,13 +92,4 @@ INSTEAD = {
     " file contains",
     "uninstall": "`signet-sync eject --dry-run` shows what `signet-sync eject` would take away and what stays; then"
     " uninstall the package",
-}
-# Each stands for the first of its commands that the program, or a group such as `entity`, has.
-ALIASES: dict[str, tuple[str, ...]] = {
-    "ls": ("list", "open", "status", "show"),
-    "list": ("open", "status", "show"),
-    "show": ("open", "status"),
-    "find": ("recall",),
-    "new": ("create", "init"),
-    "rm": ("remove", "uninstall"),
 }

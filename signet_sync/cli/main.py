@@ -281,25 +281,11 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
         return error.error
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"
     hint = f"see {command} --help"
-    if isinstance(error, click.BadParameter) and (wanted := _number_wanted(error)):
-        return UsageError(wanted, hint=hint)
     if isinstance(error, click.NoSuchOption):
         meant = alike(error.option_name, error.possibilities or ())
         return proposing(UsageError(error.message.removesuffix("."), hint=hint), meant)
     # click lists choices on separate lines.
     return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
-
-
-def _number_wanted(error: click.BadParameter) -> str | None:
-    """Returns what is wrong with an option that takes a number in a range; None for other options."""
-    if error.param is None or not isinstance(kind := error.param.type, click.IntRange | click.FloatRange):
-        return None
-    given = error.message.partition(" is not ")[0]
-    number = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    limits = ""
-    if kind.min is not None:
-        limits = f" from {kind.min} to {kind.max}" if kind.max is not None else f", {kind.min} or more"
-    return f"{error.param.opts[0]} takes {number}{limits}, not {given}"
 
 
 def unwritable(root: str) -> WorkspaceError | None:

@@ -1,9 +1,8 @@
-"""Parses the command line with click: commands loaded on demand, options that may stand anywhere, aliases, moments."""
+"""Parses the command line with click: commands loaded on demand, options that may stand anywhere, moments."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from signet_sync.cli.commands import ALIASES, COMMANDS, GROUPS, INSTEAD
+from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
@@ -167,12 +166,6 @@ class _Described(click.Command):
         own = super().get_params(ctx)
         return [*own, *(option for option in _list_passed_on(ctx) if option not in own)]
 
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """Returns its first sentence; of one that is too long the clauses that fit."""
-        whole = super().get_short_help_str(1000)
-        ends = [] if len(whole) <= limit else [found.start() for found in re.finditer("[;:,] ", whole[:limit])]
-        return f"{whole[: ends[-1]]}." if ends else super().get_short_help_str(limit)
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes its commands, if it has any, its own options, and the names of the program's."""
         if isinstance(self, click.Group):
@@ -235,23 +228,17 @@ class UnknownCommand(click.UsageError):
 
 
 class Group(_Described, click.Group):
-    """A group of commands in the order in which they were added, each also called by its aliases."""
+    """A group of commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the names of its commands."""
         return list(self.commands)
 
-    def named(self, ctx: click.Context, name: str) -> str | None:
-        """Returns the name of the command that a name or an alias stands for."""
-        names = self.list_commands(ctx)
-        return next((one for one in (name, *ALIASES.get(name, ())) if one in names), None)
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command that the first word stands for. Raises `UsageError` with what was perhaps meant."""
-        name = self.named(ctx, args[0])
-        if name is None and not ctx.resilient_parsing and not args[0].startswith("-"):
+        if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing and not args[0].startswith("-"):
             words = ctx.command_path.partition(" ")[2]
             message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
             hint = INSTEAD.get(args[0], f"see {ctx.command_path} --help")
@@ -261,7 +248,7 @@ class Group(_Described, click.Group):
             ]
             meant = [f"{words} {one}".strip() for one in alike(args[0], shown)]
             raise UnknownCommand(proposing(UsageError(message, hint=hint), meant), ctx)
-        return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
+        return super().resolve_command(ctx, args)
 
 
 class Program(Group):

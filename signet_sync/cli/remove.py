@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from signet_sync.privacy.redact import RedactResult
     from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
-
-_SIGNET = """\
-  Signet still has it; remove the session in Signet, too, or it may write it again.
-  What it writes to memory/ is deleted by the next pass. Signet keeps its transcripts (.jsonl) and
-  backups of MEMORY.md: delete these files or their lines yourself."""
 
 
 @command("--dry-run", "--yes", "--agent", "--now", "--json")
@@ -97,11 +92,7 @@ def remove(
         if redacting:
             quotes.redact(workspace, quoted, reason, context.now_us)
         done = [removals.remove(workspace, one, reason, context.now_us, quoted_in=quoted.places) for one in plans]
-    documents = [
-        {name: value for name, value in one._asdict().items() if name != "signet" or value}
-        | {"entity_lines": [line._asdict() for line in one.entity_lines]}
-        for one in done
-    ]
+    documents = [one._asdict() | {"entity_lines": [line._asdict() for line in one.entity_lines]} for one in done]
 
     def show() -> None:
         for one in done:
@@ -187,8 +178,6 @@ def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> No
             click.secho(f"  of another session, still quotes it: {display(path)}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
-    if done.signet:
-        click.secho(_SIGNET, fg="yellow")
 
 
 def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> None:
@@ -248,10 +237,7 @@ def _show_lifted(context: Context, undo: Undo, show_removal: Callable[[], None] 
 @click.argument("name", type=OfWorkspace(), metavar="[SESSION|PATH]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
 @click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
-@click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
-def redact(
-    context: Context, name: str | None, everything: bool, reason: str | None, listing: bool, dry_run: bool, yes: bool
-) -> int:
+def redact(context: Context, name: str | None, everything: bool, reason: str | None, dry_run: bool, yes: bool) -> int:
     """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
 
     Finds what the sanitizer recognises as a secret today: in artifacts of other programs, and in our own that are older
@@ -267,16 +253,8 @@ def redact(
     """
     from signet_sync.privacy import redact as redactions  # slow imports, which the help has no use for
     from signet_sync.privacy.remove import refresh
-    from signet_sync.sync.read_only import reading, require_index
-    from signet_sync.sync.store.violations import list_redacted
+    from signet_sync.sync.read_only import require_index
 
-    if listing:
-        with reading(context.place()) as database:
-            past = list_redacted(database)
-        lines = [f"{at}  {path}: {told}" for path, at, told in past] or ["nothing was redacted"]
-        document: dict[str, Any] = {"redactions": [{"path": path, "at": at, "told": told} for path, at, told in past]}
-        context.answer(document, "\n".join(lines))
-        return 0
     if (name is None) == (not everything):
         raise click.UsageError("give one SESSION or PATH, or --all")
     reason = sanitize_line(reason or "") or None

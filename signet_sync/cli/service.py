@@ -111,14 +111,13 @@ _UNMARKED = "its generated text stays, as ordinary markdown"
 
 
 @command("--yes", "--dry-run", "--now", "--json")
-@click.option("--keep-state", is_flag=True, help="Keep the state folder: database, seals, backups, logs.")
-def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> None:
+def eject(context: Context, yes: bool, dry_run: bool) -> None:
     """Detach signet-sync from this workspace: service, hooks and state folder are removed, MEMORY.md stays.
 
     First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
     workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
-    markdown. Last, the state folder is deleted, unless you keep it: memories and other native rows exist nowhere
-    else (signet-sync backup create FILE saves them).
+    markdown. Last, the state folder is deleted: memories and other native rows exist nowhere else (signet-sync backup
+    create FILE saves them).
 
     memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
     the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
@@ -128,7 +127,7 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> None:
     plan = ejection.plan(context.root, context.database_path())
 
     def show_plan() -> None:
-        _show_plan(context, plan, keep_state=keep_state)
+        _show_plan(context, plan)
         if dry_run:
             click.echo("nothing was done (--dry-run)")
 
@@ -150,12 +149,9 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> None:
     if plan.is_empty and not context.as_json:
         click.echo(f"nothing of signet-sync is left in {display(context.root)}")
         return
-    if not yes:
-        context.confirm("detach from this workspace?", yes=yes, listing=show_plan)
-        if plan.state and not keep_state:
-            keep_state = not click.confirm("also delete the state folder?", err=True)
+    context.confirm("detach from this workspace?", yes=yes, listing=show_plan)
     settings, database = context.settings(), context.chosen_database
-    done = ejection.eject(context.root, settings, now_us=context.now_us, database=database, keep_state=keep_state)
+    done = ejection.eject(context.root, settings, now_us=context.now_us, database=database)
     document = {
         "workspace": context.root,
         "dry_run": False,
@@ -166,10 +162,10 @@ def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> None:
         "by_hand": done.by_hand,
         "notes": list(done.notes),
     }
-    context.answer(document, lambda: _show_ejected(context, done, plan, keep_state=keep_state))
+    context.answer(document, lambda: _show_ejected(context, done))
 
 
-def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
+def _show_plan(context: Context, plan: EjectPlan) -> None:
     click.secho(f"detaching from {display(context.root)}", bold=True)
     if plan.in_the_way is not None:
         click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
@@ -177,9 +173,8 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         click.echo(f"  service: {unit.name} is stopped and removed")
     _show_parts(plan.harnesses, plan.pages)
     if plan.state:
-        kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
-        click.echo(f"  {display(plan.state)}: {kept}")
-        if plan.only_here and not keep_state:
+        click.echo(f"  {display(plan.state)}: deleted, with database, seals, backups, logs")
+        if plan.only_here:
             only_here = ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
             click.secho(f"    these exist nowhere else: {only_here}", fg="yellow")
             for names, what, words in _RESCUES:
@@ -196,15 +191,13 @@ def _show_parts(harnesses: Iterable[str], pages: Iterable[str]) -> None:
         click.echo(f"  {path}: {_UNMARKED}")
 
 
-def _show_ejected(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
+def _show_ejected(context: Context, done: Ejected) -> None:
     for unit in done.services:
         for step in unit.steps:
             click.echo(f"  {step}")
     _show_parts((outcome.harness for outcome in done.hooks), done.pages)
     if done.state:
         click.echo(f"  deleted {display(done.state)}")
-    elif plan.state and keep_state:
-        click.echo(f"  the state folder stays: {display(plan.state)}")
     for note in done.notes:
         click.secho(f"  {display(note)}", fg="yellow")
     show_by_hand(done.by_hand)

@@ -22,38 +22,35 @@ if TYPE_CHECKING:
 @command("--json")
 @click.argument("name", required=False)
 @click.argument("value", required=False)
-@click.option("--changed", is_flag=True, help="List only those that are not at their default.")
 @click.option("--yes", is_flag=True, help="Fetch what recall.meaning needs without asking.")
-def settings(context: Context, name: str | None, value: str | None, changed: bool, yes: bool) -> None:
+def settings(context: Context, name: str | None, value: str | None, yes: bool) -> None:
     """List every setting; say what the setting NAME means and may be; set it to VALUE in your own config.toml.
 
     VALUE `default` takes the setting out of that file.
     A value is taken from the command line, else the environment, else your own config.toml, else the workspace's
     signet-sync.toml, else it is the default. The comments of a file stay. A list is divided by commas.
     """
-    if changed and name is not None:
-        raise click.UsageError("--changed lists settings: leave NAME out")
     if name is None:
-        _list(context, changed=changed)
+        _list(context)
     elif value is None:
         _explain(context, name)
     else:
         _set(context, name, value, yes=yes)
 
 
-def _list(context: Context, *, changed: bool) -> None:
+def _list(context: Context) -> None:
     from signet_sync.settings import model
 
     known, remarks = model.list_settings(context.root)
     for remark in remarks:
         context.say(f"warning: {remark}")
-    listed = [_describe(one) for one in known if not changed or one.value != one.field.default]
-    width = max((len(one["name"]) for one in listed), default=0)
+    listed = [_describe(one) for one in known]
+    width = max(len(one["name"]) for one in listed)
     lines = []
     for one in listed:
         usual = f"  ({display(one['origin'])}; default {_word(one['default'])})"
         lines.append(f"{one['name']:{width}}  {_word(one['value'])}{'' if one['origin'] == 'default' else usual}")
-    context.answer({"settings": listed}, "\n".join(lines) or "every setting is at its default")
+    context.answer({"settings": listed}, "\n".join(lines))
 
 
 def _explain(context: Context, name: str) -> None:

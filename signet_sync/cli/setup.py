@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -31,7 +30,6 @@ from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
 from signet_sync.pages.sections import clause
 from signet_sync.settings.model import user_file
-from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.files import require_root
 from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import STOP_WORDS, fold
@@ -68,14 +66,9 @@ class Step:
 
 @command("--dry-run", "--json")
 @click.option("--yes", is_flag=True, help="Do not ask: take the recommended answers.")
-@click.option(
-    "--exclude", multiple=True, metavar="GLOB", help="Projects to leave out (capture.exclude); may be repeated."
-)
 @click.option("--no-hooks", is_flag=True, help="Leave the settings of coding agents alone.")
-@click.option("--no-import", is_flag=True, help="Do not import past sessions.")
-@click.option("--no-index", is_flag=True, help="Do not index what the workspace contains.")
 @click.option("--no-service", is_flag=True, help="Do not start the agent in the background.")
-def setup(context: Context, yes: bool, dry_run: bool, exclude: tuple[str, ...], **left_out: bool) -> int:
+def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
     """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
 
     Asks at most three questions, Enter takes the recommended answer; what exists is kept, and a second run changes
@@ -87,9 +80,8 @@ def setup(context: Context, yes: bool, dry_run: bool, exclude: tuple[str, ...], 
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
     looks: dict[str, Callable[[Context], Step]] = {
         "workspace": _look_at_workspace,
-        **({"exclude": partial(_look_at_exclusions, globs=exclude)} if exclude else {}),
         "hooks": _look_at_hooks,
-        "import": partial(_look_at_past, indexed=not left_out["no_index"]),
+        "import": _look_at_past,
         "index": _look_at_index,
         "service": _look_at_service,
     }
@@ -182,17 +174,6 @@ def _look_at_workspace(context: Context) -> Step:
     return Step("workspace", PLANNED, f"{'complete' if os.path.lexists(root) else 'create'} {root}", act)
 
 
-def _look_at_exclusions(context: Context, globs: tuple[str, ...]) -> Step:
-    known = context.settings().capture_exclude
-    wanted = tuple(dict.fromkeys((*known, *globs)))
-    text = f"leave out of capture: {', '.join(wanted)}"
-
-    def act(step: Step) -> None:
-        set_value(context.root, "capture.exclude", json.dumps(wanted, ensure_ascii=False))
-
-    return Step("exclude", PRESENT, text) if wanted == known else Step("exclude", PLANNED, text, act)
-
-
 def _look_at_hooks(context: Context) -> Step:
     root = context.root
     found = hooks_install.conditions(root, hooks_install.choose_harnesses(hooks_install.AUTO))
@@ -233,10 +214,10 @@ def _look_at_hooks(context: Context) -> Step:
     return Step("hooks", PLANNED, connecting, act, question, tuple(left))
 
 
-def _look_at_past(context: Context, *, indexed: bool) -> Step:
+def _look_at_past(context: Context) -> Step:
     counts = {name: import_.waiting(context, name) for name in transcripts.list_installed()}
     waiting = {name: len(some) for name, (some, _) in counts.items() if some}
-    border = _find_border([one for some, _ in counts.values() for one in some], context.now_us) if indexed else 0
+    border = _find_border([one for some, _ in counts.values() for one in some], context.now_us)
     again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
     left = tuple(
         f"{count_noun(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
@@ -276,7 +257,8 @@ def _look_at_past(context: Context, *, indexed: bool) -> Step:
             message, hint = f"{len(wrong)} of {total} could not be read", context.command_line(f"import {name}")
             raise ConfigError(f"{message}, the first one: {text}", hint=f"{hint} tries again", code="import-failed")
 
-    question = f"Import {total} ({each})?\n  to leave projects out: no, then {again} --exclude '~/private/*'\n "
+    leaving = context.command_line("settings capture.exclude '~/private/*'")
+    question = f"Import {total} ({each})?\n  to leave projects out: no; then {leaving}, and {again}\n "
     return Step("import", PLANNED, f"import {total} ({each})", act, question, left)
 
 

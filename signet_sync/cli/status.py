@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -238,9 +236,8 @@ _LOGS = {
 
 @command("--json")
 @click.argument("log", type=click.Choice(list(_LOGS)), metavar="[agent|intake|hook|ui]", default="agent")
-@click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
-def logs(context: Context, log: str, follow: bool, lines: int) -> None:
+def logs(context: Context, log: str, lines: int) -> None:
     """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks,
     of actions of the web page."""
     folder = context.state().logs
@@ -260,19 +257,3 @@ def logs(context: Context, log: str, follow: bool, lines: int) -> None:
         raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log][1], code="no-log") from None
     with handle:
         click.echo("".join(deque(handle, maxlen=lines)), nl=False)
-        if follow:
-            _follow(path, handle)
-
-
-def _follow(path: str, handle: TextIO) -> None:
-    """Prints added lines, across rotations, until interrupted."""
-    with ExitStack() as stack:
-        while True:
-            for line in handle:
-                click.echo(line, nl=False)
-            time.sleep(0.3)
-            with suppress(FileNotFoundError):
-                if os.stat(path).st_ino != os.fstat(handle.fileno()).st_ino:
-                    for line in handle:
-                        click.echo(line, nl=False)
-                    handle = stack.enter_context(open(path, encoding="utf-8", errors="replace"))

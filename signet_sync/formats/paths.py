@@ -23,11 +23,6 @@ AGENT = r"[a-z0-9][a-z0-9_-]{0,63}"  # an agent's id, in patterns
 AGENT_ID = late(AGENT, re.ASCII)
 OF_AGENT = rf"(?:agents/({AGENT})/)?"  # folder of an agent's files, in patterns: the root for the default agent
 
-_SIGNETS = late(
-    r"(?:memory/)?memories\.db(?:-wal|-shm|-journal)?"
-    r"|(?:agents/[^/]+/)?memory/MEMORY\.backup-[^/]*\.md"
-    r"|memory/[^/]+/transcripts/[^/]+\.jsonl"
-)
 _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
 _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
@@ -92,11 +87,6 @@ def page_agent(path: str) -> str | None:
             agent: str | None = match[1]
             return agent or DEFAULT_AGENT
     return None
-
-
-def is_signets(path: str) -> bool:
-    """Returns whether a path is that of Signet's database, of a backup of a page or of a transcript that it keeps."""
-    return _SIGNETS.fullmatch(path) is not None
 
 
 def artifact_path(name: str) -> str:

@@ -12,13 +12,12 @@ from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.entities.erase import TakenLine
 from signet_sync.errors import Halted, UsageError, WorkspaceError
-from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone, validate_tombstone
 from signet_sync.formats.filename import artifact_name, find_carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
-from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.paths import MEMORY, display, head_page
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.history import repository as history_repository
 from signet_sync.memories.store import session_texts
@@ -67,8 +66,7 @@ class RemoveResult(NamedTuple):
     relative path, and, by absolute path, the harness transcripts from which the sessions were captured.
 
     `git_history` states whether the workspace's repository may still contain them. `quoted_in` are artifacts of other
-    sessions that quote these, `signet` those of the foreign files that Signet writes, `entity_lines` what entity files
-    lost.
+    sessions that quote these, `entity_lines` what entity files lost.
     """
 
     agent_id: str
@@ -80,7 +78,6 @@ class RemoveResult(NamedTuple):
     git_history: str
     foreign: tuple[str, ...]
     quoted_in: tuple[str, ...] = ()
-    signet: tuple[str, ...] = ()
     entity_lines: tuple[TakenLine, ...] = ()
 
 
@@ -238,15 +235,8 @@ def remove(
         _git_history(workspace, removal),
         tuple(sorted({*foreign, *transcripts})),
         quoted_in,
-        tuple(one for one in foreign if _is_signets(root, one)),
         taken,
     )
-
-
-def _is_signets(root: str, path: str) -> bool:
-    """Returns whether Signet writes a foreign file, its pages included."""
-    page = files.read(root, path, PAGE_LIMIT) if path.endswith("MEMORY.md") else None
-    return is_signets(path) or (isinstance(page, Found) and managed_block.is_signets(page.raw))
 
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:

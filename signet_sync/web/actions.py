@@ -327,8 +327,6 @@ def _describe_removal(done: RemoveResult, *, redacted: bool) -> list[str]:
         said.append(f"{what} {', '.join(done.quoted_in)}.")
     if done.foreign:
         said.append(f"Not written by signet-sync, and still contain text of it: {', '.join(done.foreign)}.")
-    if done.signet:
-        said.append("Signet still has it; remove the session in Signet, too, or it may write it again.")
     return said
 
 

@@ -24,8 +24,7 @@ from workbench import Vault, call, spawn_ordinary, tree
 from signet_sync import __version__
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor import index, programs
-from signet_sync.admin.doctor import vault as checks_vault
-from signet_sync.admin.doctor.installation import Finding, Installation
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.host import service
@@ -374,39 +373,6 @@ def empty() -> Vault:
 
 def installation(empty: Vault) -> Installation:
     return Installation(str(empty.root), str(empty.db))
-
-
-def obsidian(empty: Vault, place: Path, **settings: object) -> Finding:
-    """What is said of an Obsidian that has opened a folder with these settings."""
-    app = place / ".obsidian/app.json"
-    app.parent.mkdir(exist_ok=True)
-    app.write_text(json.dumps(settings))
-    (finding,) = checks_vault.obsidian(installation(empty))
-    return finding
-
-
-@pytest.mark.parametrize("above", [0, 1, 2])
-def test_an_obsidian_that_rewrites_links_is_told_of_wherever_its_vault_begins(empty: Vault, above: int) -> None:
-    place = [empty.root, *empty.root.parents][above]
-    finding = obsidian(empty, place, alwaysUpdateLinks=True)
-    assert finding.level == "warning" and str(place) in finding.message and "switch off" in finding.remedy
-    finding = obsidian(empty, place, alwaysUpdateLinks=False)
-    inside = "" if above == 0 else os.path.relpath(empty.root, place) + "/"
-    assert finding.level == "ok" and finding.remedy.endswith(f"add {inside}memory/")
-    finding = obsidian(empty, place, userIgnoreFilters=[f"{inside}memory/"])
-    assert (finding.level, finding.remedy) == ("ok", "")
-
-
-def test_nothing_above_home_is_looked_at_and_no_pipe_is_waited_for(empty: Vault) -> None:
-    app = Path(os.environ["HOME"]).parent / ".obsidian/app.json"
-    app.parent.mkdir()
-    app.write_text('{"alwaysUpdateLinks": true}')
-    (empty / ".obsidian").mkdir()
-    os.mkfifo(empty / ".obsidian/app.json")
-    assert checks_vault.obsidian(installation(empty)) == []
-    (empty / ".obsidian/app.json").unlink()
-    (empty / ".obsidian/app.json").write_bytes(b'["no object')
-    assert checks_vault.obsidian(installation(empty))[0].level == "ok"
 
 
 def test_a_remedy_names_workspace_and_database_only_where_it_has_to(

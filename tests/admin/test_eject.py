@@ -313,9 +313,3 @@ def test_whoever_comes_back_starts_anew(vault):
     assert vault.reindex()["counts"]["indexed"] == 6
     assert vault.page().startswith(page) and vault.page().count("<!-- signet:begin -->") == 1
     assert vault.hits("number1x") and vault.hits("number2x") == []
-
-
-def test_the_state_folder_can_be_kept(vault):
-    done = eject(vault, "--keep-state")
-    assert done["state_deleted"] is None and vault.db.exists() and "signet:begin" not in vault.page()
-    assert vault.reindex()["counts"]["indexed"] == 6

@@ -90,7 +90,7 @@ def test_a_copied_workspace_without_the_file_says_what_is_not_here(
     missing = "of another machine, which are not here: signet-sync backup create FILE there"
     trouble = vault.call("status", "--json").json["trouble"]
     assert trouble.startswith("there is no index yet: signet-sync reindex; MEMORY.md shows ") and missing in trouble
-    only_index = ("--no-hooks", "--no-import", "--no-service")
+    only_index = ("--no-hooks", "--no-service")
     assert missing in native_rows.done(vault.call("setup", "--yes", *only_index)).out
     (kept,) = vault.root.glob("MEMORY.user-*.md")
     assert kept.read_text().splitlines() == lines != [] and not any(line in vault.page() for line in lines)
@@ -307,7 +307,7 @@ def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vaul
     assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
     assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
     text = native_rows.done(vault.call("backup", "list")).out
-    assert "intact: 4 memories, 2 promotions" in text and "damaged" in text
+    assert "intact: 4 memories, 27 other rows" in text and "damaged" in text
     wipe(vault)
     assert "no backups yet" in native_rows.done(vault.call("backup", "list")).out
 

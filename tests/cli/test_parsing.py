@@ -1,4 +1,4 @@
-"""Shared options anywhere on the command line, aliases, and what was meant by a name that does not exist."""
+"""Shared options anywhere on the command line, and what was meant by a name that does not exist."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import os
 import re
 from pathlib import Path
 
-import click
 import pytest
 from command_lines import EVERY
 from workbench import NOW, Vault, call, numbered, tree
 
-from signet_sync.cli.commands import ALIASES
 from signet_sync.cli.main import group
-from signet_sync.cli.parsing import Group, SharedOption
+from signet_sync.cli.parsing import SharedOption
 from signet_sync.storage.locations import make_relative
 
 SHARED = {parameter.long_name for parameter in group.params if isinstance(parameter, SharedOption)}
@@ -116,29 +114,6 @@ def test_verbosity_adds_up(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Non
         vault.call("-v", "open", ID, "-v")
 
 
-# ── aliases ──
-
-
-def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None:
-    sessions = vault.call("open", "--json").json["sessions"]
-    assert [one["session_id"] for one in sessions] == [numbered(number)["session_id"] for number in (1, 2, 3)]
-    assert {one["session_id"] for one in vault.call("ls", "--agent", "scout", "--json").json["sessions"]} == {
-        numbered(4)["session_id"]
-    }
-    assert vault.call("list").out == vault.call("open").out != ""
-    for alias, command in (
-        (("show", ID), ("open", ID)),
-        (("backup", "ls"), ("backup", "list")),
-        (("violations", "ls"), ("violations", "list")),
-        (("hooks", "list"), ("hooks", "status")),
-        (("entity", "show", "inner-critic"), ("entity", "show", "inner-critic")),
-        (("find", "lantern"), ("recall", "lantern")),
-    ):
-        assert vault.call(*alias).out == vault.call(*command).out, alias
-    assert call("rm", "--help").out.startswith("Usage: signet-sync remove ")
-    assert call("entity", "rm").code == 2, "entities are never removed"
-
-
 def test_the_list_leaves_tests_out_and_says_that_it_does(tmp_path: Path) -> None:
     own = Vault(tmp_path / "own")
     own.session(2, project="/tmp/lantern")
@@ -148,18 +123,6 @@ def test_the_list_leaves_tests_out_and_says_that_it_does(tmp_path: Path) -> None
     own.session(1)
     own.reindex()
     assert [one["session_id"] for one in own.call("open", "--json").json["sessions"]] == [ID]
-
-
-def test_no_alias_hides_a_command_and_help_shows_none() -> None:
-    groups = [("signet-sync", group)]
-    while groups:
-        words, one = groups.pop()
-        context = click.Context(one, info_name=words)
-        names = one.list_commands(context)
-        for alias in ALIASES:
-            if alias not in names and one.named(context, alias):
-                assert f"\n  {alias} " not in one.get_help(context), (words, alias)
-        groups += [(name, below) for name in names if isinstance(below := one.get_command(context, name), Group)]
 
 
 # ── what was meant ──

@@ -1,18 +1,16 @@
-"""`check` in CI: annotations on the right lines of a hostile pull request, pages, an index from a cache."""
+"""`check` in CI: the right lines of a hostile pull request, pages, an index from a cache."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 import artifacts_fixture as made
 import pytest
 import yaml
 from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
 
-from signet_sync.cli.check import _annotate
 from signet_sync.formats import frontmatter
 
 
@@ -30,37 +28,12 @@ def problems(vault: Vault, *arguments: str) -> dict[str, tuple[str, int | None]]
     return found
 
 
-class Annotation(NamedTuple):
-    level: str
-    path: str
-    line: int
-    code: str
-    message: str
-
-
-COMMAND = re.compile(r"::(error|warning|notice) (?:file=([^,:]*),line=(\d+),)?title=([^,:]*)::(.*)")
-
-
-def annotations(out: str) -> list[Annotation]:
-    """What a runner makes of a step's lines; a line that is none of ours fails."""
-    found = []
-    for line in filter(None, re.split(r"\r\n|\r|\n", out)):
-        match = COMMAND.fullmatch(line)
-        assert match is not None, line
-        level, path, number, code, message = (match[n] or "" for n in range(1, 6))
-        told = [
-            re.sub(r"%(25|0A|0D|3A|2C)", lambda e: bytes.fromhex(e[1]).decode(), text) for text in (path, code, message)
-        ]
-        found.append(Annotation(level, told[0], int(number or 0), told[1], told[2]))
-    return found
-
-
-def where(vault: Vault, told: Annotation) -> str:
-    """The text of the line that is annotated."""
-    path = vault / told.path
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1 << 20:
+def where(vault: Vault, path: str, line: int) -> str:
+    """The text of the line that is named."""
+    place = vault / path
+    if place.is_symlink() or not place.is_file() or place.stat().st_size > 1 << 20:
         return ""
-    return path.read_bytes().split(b"\n")[told.line - 1].decode("latin-1")
+    return place.read_bytes().split(b"\n")[line - 1].decode("latin-1")
 
 
 # ── a vault in which everything is wrong ──
@@ -122,26 +95,16 @@ ignore = ["*"]
 """
 
 
-def test_a_hostile_pull_request_is_annotated_on_the_right_lines(vault, monkeypatch):
-    monkeypatch.chdir(vault.root)
+def test_the_problems_of_a_hostile_pull_request_have_the_right_lines(vault):
     wrong = broken(vault)
     (vault / "signet-sync.toml").write_text(HOSTILE)
     before = contents(vault.root)
-    done = vault.call("check", "--format", "github", "--now", NOW)
-    assert (done.code, done.err) == (1, ""), done
-    told = annotations(done.out)
-    of_vault = [one for one in told if one.path.startswith("memory/")]
-    assert {one.path: one.code for one in of_vault} == {path: code for path, (code, _) in wrong.items()}
-    assert [one for one in of_vault if wrong[one.path][1] not in where(vault, one)] == []
-    assert {one.level for one in of_vault} == {"error", "warning"}
-    # What a workspace may not say is told as such, in words that are no command.
-    assert {one.level for one in told if one not in of_vault} == {"notice"}
-    assert {one.path for one in told if one not in of_vault} == {"signet-sync.toml"}
-    assert contents(vault.root) == before
-    # From the top of a checkout the paths are those of the checkout.
-    monkeypatch.chdir(vault.root.parent)
-    again = annotations(vault.call("check", "--format", "github", "--now", NOW).out)
-    assert [one.path for one in again] == [f"{vault.root.name}/{one.path}" for one in told]
+    found = problems(vault)
+    assert {path: code for path, (code, _) in found.items()} == {path: code for path, (code, _) in wrong.items()}
+    assert [path for path, (_, line) in found.items() if wrong[path][1] not in where(vault, path, line or 1)] == []
+    answer = vault.call("check", "--now", NOW)
+    assert not [line for line in answer.out.splitlines() if line.lstrip().startswith(("::", "##["))]
+    assert "\x1b" not in answer.out and contents(vault.root) == before
 
 
 # ── what a pull request may say ──
@@ -189,32 +152,6 @@ def test_a_wrong_setting_of_ones_own_is_still_an_error(vault, monkeypatch):
     assert answer.code == 2 and "SIGNET_PROJECTION_WINDOW_DAYS" in answer.json["error"]["path"]
 
 
-EVIL = [
-    "a|b", "`x`", "<script>alert(1)</script>", "![x](http://e.example/x.png)", "[x](javascript:alert(1))",
-    "http://e.example", "www.e.example", "a@e.example", "**b** __c__ ~~d~~", "\n::error::x\n| y |",
-    "\r\n##[stop-commands]x", "%0A::error::x", "&lt;b&gt; \\| $x$", "<!-- signet:begin -->",
-    "]]> & \x00\x0b\ufffe",
-]  # fmt: skip
-
-
-def test_nothing_that_a_file_says_is_more_than_text(capsys):
-    found = {"verdict": "invalid", "code": "a,b::c", "hint": "", "line": 2}
-    _annotate({"notes": [], "problems": [{**found, "path": text, "message": text} for text in EVIL]}, "")
-    told = annotations(capsys.readouterr().out)
-    assert [one.message for one in told] == EVIL and {one.code for one in told} == {"a,b::c"}
-
-
-def test_what_stops_a_check_is_an_annotation_too(vault):
-    answer = vault.call("check", "--format", "github", "--with-index")
-    (told,) = annotations(answer.out)
-    assert (answer.code, answer.err, told.level, told.code) == (
-        3,
-        "",
-        "error",
-        "database-unusable",
-    ) and "→" in told.message
-
-
 def test_a_pointer_of_git_lfs_is_told_of(vault):
     path = vault.paths[1]["transcript"]
     (vault / path).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
@@ -245,14 +182,12 @@ def test_the_line_that_a_person_has_to_look_at(code, message, line):
     assert frontmatter.line_of(HEAD, code, message) == line
 
 
-def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, monkeypatch):
-    monkeypatch.chdir(vault.root)
+def test_a_note_that_fails_is_shown_as_a_problem(vault):
     path = vault.paths[1]["manifest"]
     (vault / vault.paths[1]["transcript"]).unlink()
     assert vault.call("check").code == 0 and "1 link-broken" in vault.call("check").out
     answer = vault.call("check", "--strict")
     assert answer.code == 1 and f"note link-broken  {path}" in answer.out
-    assert vault.call("check", "--strict", "--format", "github").out.startswith(f"::error file={path},")
 
 
 # ── pages ──

@@ -284,30 +284,6 @@ def test_a_missing_vault_is_not_made_by_signets_rows(vault):
     assert not vault.memory.exists()
 
 
-def test_remove_says_what_signet_still_has_and_what_to_do(vault):
-    signet = Signet(vault.root)
-    with signet.rows() as connection, connection:
-        connection.execute("create table memories(id text, content text)")
-        connection.execute("insert into memories values('m1', ?)", (f"the session {ID}",))
-    theirs = {
-        "memory/MEMORY.backup-2026-03-29T12-00-00.md": f"- {ID}\n",
-        "memory/codex/transcripts/transcript.jsonl": f'{{"id": "{ID}"}}\n',
-    }
-    for path, text in {**theirs, "notes/mine.md": f"see {ID}\n"}.items():
-        (vault / path).parent.mkdir(parents=True, exist_ok=True)
-        (vault / path).write_text(text)
-    signet.page(f"- {ID}\n")
-    wanted = sorted({*theirs, "memory/memories.db", "MEMORY.md"})
-    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
-    backup = answer.json["signet"][1]
-    assert answer.json["signet"] == [path for path in answer.json["foreign"] if path != "notes/mine.md"]
-    assert {*answer.json["signet"]} >= {*wanted} and "MEMORY.backup-" in backup
-    vault.call("remove", ID, "--undo")
-    vault.session(1)
-    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--now", NOW)
-    assert "remove the session in Signet, too" in answer.out and "delete these files" in answer.out
-
-
 def test_a_first_pass_halts_too(tmp_path):
     """Nothing is indexed yet: what the names of the files say is counted."""
     vault = Vault(tmp_path / "vault")

@@ -41,7 +41,7 @@ def unknown(arguments: list[str], *, exact: bool) -> str | None:
                 return f"{' '.join(words)}: {parameter.name} is never {wrong}"
         if not isinstance(command, click.Group) or not left:
             return None
-        below = [command.get_command(context, command.named(context, name) or name) for name in left[0].split("|")]
+        below = [command.get_command(context, name) for name in left[0].split("|")]
         if below[-1] is None or None in below:
             return f"{' '.join(words)} has no command {left[0]}"
         command, arguments = below[-1], left[1:]

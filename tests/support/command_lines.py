@@ -87,7 +87,7 @@ def reads(words: str = "") -> Line:
 
 SERVES = Line(serves=True)
 COMMAND_LINES: dict[str, Line] = {
-    "setup": Line("--yes --no-service --exclude scratch"),
+    "setup": Line("--yes --no-service"),
     "init": Line("{beside}"),
     "demo": Line("{beside} --yes"),
     "run": SERVES,

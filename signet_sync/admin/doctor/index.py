@@ -155,7 +155,6 @@ MOMENT = 60.0
 # Seconds in which a running agent has tried several times.
 LONG = 3600.0
 LOW_SPACE = 100 * 1024 * 1024
-LOW_INODES = 1000
 
 
 def modes(target: Installation) -> list[Finding]:
@@ -294,7 +293,7 @@ def _live(target: Installation) -> Iterator[Finding]:
 
 
 def room(target: Installation) -> list[Finding]:
-    """Checks free bytes and inodes on the disks of workspace and database."""
+    """Checks the free bytes on the disks of workspace and database."""
     found = []
     for what, path in (("workspace", target.root), ("state folder", os.path.dirname(target.database))):
         try:
@@ -306,9 +305,6 @@ def room(target: Installation) -> list[Finding]:
         free = left.f_bavail * left.f_frsize
         if free < LOW_SPACE:
             found.append(problem("disk-space", f"{free // 1_000_000} MB left for the {what}", remedy))
-        elif left.f_files and left.f_favail < LOW_INODES:
-            words = f"only {left.f_favail} more files can be made on the disk of the {what}"
-            found.append(problem("disk-space", words, remedy.replace("du -xh", "du -x --inodes")))
     return found or [fine("disk-space", "enough")]
 
 

@@ -40,7 +40,6 @@ _CHECKS = (
     vault.signet,
     index.waiting,
     programs.harness,
-    vault.obsidian,
     programs.model,
     programs.meaning,
     programs.history,

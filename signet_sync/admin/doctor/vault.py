@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
 import stat
@@ -13,17 +12,14 @@ from collections.abc import Iterator
 from signet_sync.admin.doctor.installation import Finding, Installation, access_command, fine, problem, span, warning
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
-from signet_sync.formats.snapshot import Found
 from signet_sync.pages.others import HOLD, daemon_pid, replaced
 from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
-from signet_sync.storage import files, writing
+from signet_sync.storage import writing
 from signet_sync.storage.locations import user_file
 from signet_sync.sync.store import counts, passes
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
-_OBSIDIAN = ".obsidian/app.json"
-_OBSIDIAN_LIMIT = 1 << 20  # bytes
 
 
 def workspace(target: Installation) -> list[Finding]:
@@ -176,59 +172,13 @@ def _check_page_owner(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
     if target.settings.takeover:
         return []
-    found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
-    path, age = found or ("", 0.0)
+    path, age = target.query(lambda database: replaced(target.root, database, counts.agents(database))) or ("", 0.0)
     if not path:
         return []
     words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it runs here"
-    if age >= HOLD:
-        return [warning("signet-daemon", f"{words}; the next pass takes it back", target.command("reindex"))]
-    words += f"; pages and manifests are held back for another {span(HOLD - age)}"
-    setting = os.path.join(target.root, SETTINGS)
-    return [warning("signet-daemon", words, f"stop it wherever it runs; or {setting}: projection.takeover = true")]
-
-
-def obsidian(target: Installation) -> list[Finding]:
-    """Checks Obsidian's settings for the vault if it, or a folder around it, is opened in Obsidian."""
-    real = os.path.realpath(target.root)
-    opened = next(
-        (place for place in _vaults(real, target.environ.get("HOME", "")) if _app_settings(place) is not None), None
-    )
-    if opened is None:
-        return []
-    app = _app_settings(opened) or {}
-    inside = os.path.relpath(real, opened)
-    if app.get("alwaysUpdateLinks") is True:
-        words = f"Obsidian rewrites links by itself ({os.path.join(opened, _OBSIDIAN)}), in sealed files, too"
-        remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
-        return [warning("obsidian", words, remedy)]
-    working = f"{MEMORY}/" if inside == "." else f"{inside}/{MEMORY}/"
-    filters = app.get("userIgnoreFilters")
-    hidden = [one.removeprefix("/") for one in filters if isinstance(one, str)] if isinstance(filters, list) else []
-    if not any(one and working.startswith(one) for one in hidden):
-        remedy = f"Obsidian: Settings, Files and links, Excluded files: add {working}"
-        return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
-    return [fine("obsidian", "it leaves links alone, and its search and graph exclude working files")]
-
-
-def _vaults(real: str, home: str) -> Iterator[str]:
-    """Yields the workspace, and the folders above it that belong to the user."""
-    yield real
-    home = os.path.realpath(home) if home else ""
-    while home and real.startswith(home.rstrip("/") + "/"):
-        real = os.path.dirname(real)
-        yield real
-
-
-def _app_settings(place: str) -> dict[str, object] | None:
-    found = files.read(place, _OBSIDIAN, _OBSIDIAN_LIMIT)
-    if not isinstance(found, Found):
-        return None
-    try:
-        app = json.loads(found.raw)
-    except (ValueError, RecursionError):
-        return {}
-    return app if isinstance(app, dict) else {}
+    held = f"; pages and manifests are held back for another {span(HOLD - age)}" if age < HOLD else ""
+    remedy = f"{target.command('reindex')}  # takes it back then; to write at once: projection.takeover = true"
+    return [warning("signet-daemon", words + held, f"{remedy} in {SETTINGS}")]
 
 
 # ── pages ──
@@ -250,14 +200,9 @@ def _page(target: Installation, page: str) -> Iterator[Finding]:
             yield warning("page", f"{display(page)} is not there", target.command("reindex"), fix=True)
         return
     if not stat.S_ISREG(status.st_mode):
-        yield _no_file(target, page, status)
+        quoted = shlex.quote(path)
+        words = f"{display(page)} is a link or a folder, so it is no longer written"
+        yield problem("page", words, f"mv {quoted} {quoted}.aside && {target.command('reindex')}")
     elif not os.access(path, os.R_OK):
         words = f"{display(page)} cannot be read, so it is no longer written"
         yield problem("page", words, access_command(path, "u+rw"))
-
-
-def _no_file(target: Installation, page: str, status: os.stat_result) -> Finding:
-    kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
-    words = f"{display(page)} is {kind}, so it is no longer written"
-    quoted = shlex.quote(os.path.join(target.root, page))
-    return problem("page", words, f"mv {quoted} {quoted}.aside && {target.command('reindex')}")

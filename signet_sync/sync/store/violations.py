@@ -149,11 +149,6 @@ def list_redacted_paths(database: Database) -> frozenset[str]:
     return frozenset(path for (path,) in database.execute("select path from redactions"))
 
 
-def list_redacted(database: Database) -> list[tuple[str, str, str]]:
-    """Returns which files were redacted, when (ISO 8601 UTC) and why, in that order."""
-    return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
-
-
 def record_redactions(database: Database, paths: Collection[str], at: str, reason: str) -> None:
     """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals."""
     database.executemany(
