@@ -442,12 +442,13 @@ def _settings() -> Sequence[bytes]:
 
 def _read_settings(raw: bytes) -> object:
     harness.script_words(raw.decode("utf-8", "replace"))
-    for read in (
+    reads: tuple[Callable[[], object], ...] = (
         lambda: harness.merge(JsonText("x", raw), {"SessionEnd": {"command": "x"}}),
         lambda: harness.strip(JsonText("x", raw)),
         lambda: TomlText("x", raw).put(("mcp_servers", "ours"), {"command": "x"}),
         lambda: TomlText("x", raw).remove(("mcp_servers", "ours")),
-    ):
+    )
+    for read in reads:
         try:
             read()
         except OURS:

@@ -159,7 +159,6 @@ class HooksStatusHarness(TypedDict):
     workspace: str | None
     asks: str | None  # What the harness asks a person before it runs them.
     mcp: HooksInstallHarnessMcp | None
-    signet: list[str]
     transcripts_read: int
     last_read: str | None
     problems: list[HooksStatusHarnessProblem]
@@ -952,14 +951,11 @@ class DoctorFinding(TypedDict):
     level: Literal["ok", "warning", "problem"]
     message: str
     remedy: str
-    fix: bool
 
 
 class Doctor(TypedDict):
     ok: bool
     findings: list[DoctorFinding]
-    fixed: NotRequired[list[str]]
-    failed: NotRequired[list[str]]
 
 
 class Logs(TypedDict):
@@ -1022,9 +1018,7 @@ Migrate = TypedDict(
         "notes": list[str],
         "redactions": dict[str, int],
         "backup": str | None,
-        "taken_out": NotRequired[list[str]],  # Of Signet, with the two below.
-        "by_hand": NotRequired[list[str]],
-        "failed": NotRequired[list[str]],
+        "by_hand": NotRequired[list[str]],  # Of Signet: what is left to do.
     },
 )
 

@@ -10,15 +10,13 @@ from functools import partial
 
 import apsw
 
-from signet_sync.admin import signet
 from signet_sync.app.workspace import establish
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.harness import Program
-from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem, Server, SettingsPlan
-from signet_sync.pages.others import daemon_pid
+from signet_sync.host.harness_settings.settings_text import Condition, Server, SettingsPlan
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -123,20 +121,9 @@ def is_served(condition: Condition, root: str) -> bool:
 
 
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
-    """Returns the condition of our hooks at each harness, seen from this workspace, beside Signet's."""
+    """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
-    found = []
-    for name in names:
-        condition = registry.settings(name).condition(program, environ)
-        with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
-            condition = replace(condition, signet=signet.find_entries(name, environ).events)
-        if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
-            message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
-            hint = "to take Signet's hooks out: signet-sync migrate signet"
-            twice = HarnessProblem("signet-too", f"{message}: each arrives twice", hint)
-            condition = replace(condition, problems=(*condition.problems, twice))
-        found.append(condition)
-    return found
+    return [registry.settings(name).condition(program, environ) for name in names]
 
 
 def transcripts_read(path: str) -> dict[str, tuple[int, str]]:

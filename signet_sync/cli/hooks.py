@@ -203,8 +203,6 @@ def status(context: Context, harness: str) -> None:
             if one["events"]:
                 click.echo(f"  events: {', '.join(one['events'])}")
             _show_server(one["mcp"])
-            if one["signet"]:
-                click.echo(f"  Signet's hooks: {', '.join(one['signet'])}")
             if one["events"] or one["transcripts_read"]:
                 total = f"last {one['last_read']}, {one['transcripts_read']} in total"
                 click.echo(f"  transcripts read: {total if one['last_read'] else 'none yet'}")

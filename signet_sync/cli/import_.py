@@ -222,8 +222,8 @@ already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newe
 is opened, a database read-only, and no link is followed.
 
 Of Signet come removals, transcripts, summaries, memories, pins and entities; sessions that it removed are removed
-here, after a question. Then its hooks and MCP servers are taken out of the settings of harnesses; all else there stays.
-Beside a Signet daemon that still runs MEMORY.md and manifests are held back.
+here, after a question. Its hooks and MCP servers in the settings of harnesses are yours to take out. Beside a Signet
+daemon that still runs MEMORY.md and manifests are held back.
 
 A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
 """
@@ -249,40 +249,28 @@ def migrate(
 
 
 def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
-    from signet_sync.admin import signet as signet_admin
     from signet_sync.migration import databases
+    from signet_sync.pages.others import daemon_pid
 
     path = databases.find_database(context.root, place)
-    hooks = signet_admin.there()
-
-    def show_hooks() -> None:
-        for line in hooks:
-            click.echo(display(f"  {line}"), err=not dry_run)
 
     def ask(number: int) -> None:
         context.confirm(f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
 
-    if hooks and not dry_run:
-        context.confirm("Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
         found = operations.migrate(
             workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
         )
-    out = signet_admin.TakenOut() if dry_run else signet_admin.take_out(context.root)
+    left = ["take Signet's hooks, MCP servers and plug-ins out of your coding agents"]
+    if (pid := daemon_pid(context.root)) is not None:
+        left.append(f"stop Signet's daemon, beside which MEMORY.md and manifests are held back: kill {pid}")
 
     def show() -> None:
         _show_report(context, found)
-        if dry_run and hooks:
-            click.echo("Would take out:")
-            show_hooks()
-        for line in out.done:
-            click.echo(display(line))
-        for line in out.failed:
-            click.secho(display(line), fg="red")
-        show_by_hand([display(line) for line in out.by_hand])
+        show_by_hand(left)
 
-    context.answer(found.document() | out.document(), show)
-    return 1 if out.failed else 0
+    context.answer(found.document() | {"by_hand": left}, show)
+    return 0
 
 
 @contextmanager

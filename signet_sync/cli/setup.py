@@ -152,7 +152,7 @@ def _tell_of_signet(root: str) -> list[str]:
         return []
     return [
         "Signet uses this workspace, too. Nothing of it is changed here:",
-        "  signet-sync migrate signet brings over what its database remembers, and takes its hooks out",
+        "  signet-sync migrate signet brings over what its database remembers",
     ]
 
 
@@ -185,8 +185,6 @@ def _look_at_hooks(context: Context) -> Step:
         if one.events and not hooks_install.is_fed(one, root) and hooks_install.feeds_a_folder(one):
             moving = context.command_line(f"hooks install {one.harness}")
             left.append(f"{one.harness} feeds another workspace, {one.workspace or '~/.agents'}; to move it: {moving}")
-        elif one.signet and not one.events and daemon_pid(root) is not None:
-            left.append(f"{one.harness} calls Signet, whose daemon runs; first: signet-sync migrate signet")
         elif one.installed and hooks_install.is_fed(one, root):
             connected.append(one.harness)
             left += [f"{one.harness}: {problem.message}: {problem.hint}" for problem in one.problems]

@@ -174,30 +174,11 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗",
 
 
 @command("--json")
-@click.option("--fix", is_flag=True, help="Apply the safe remedies, report what was done, and check again.")
-def doctor(context: Context, fix: bool) -> int:
-    """Check the installation end to end. Exit 1 if there are problems.
-
-    --fix repairs our own files, rows, service and hooks; what belongs to you or to the whole machine is only reported.
-    """
-    from signet_sync.admin.doctor.run import (
-        apply,  # all that can be wrong: not for the status
-        examine,
-    )
+def doctor(context: Context) -> int:
+    """Check the installation end to end; each problem with its remedy. Exit 1 if there are problems."""
+    from signet_sync.admin.doctor.run import examine  # all that can be wrong: not for the status
 
     findings = examine(context.root, context.database_path())
-    fixed: dict[str, object] = {"fixed": [], "failed": []} if fix else {}
-    if fix and (names := {finding.name for finding in findings if finding.fix}):
-        if not context.as_json:
-            context.log_to_person()
-        done = apply(context.root, context.database_path(), names)
-        fixed = {"fixed": done.done, "failed": done.failed}
-        for word, colour, lines in (("fixed", "green", done.done), ("not fixed", "red", done.failed)):
-            for line in () if context.as_json else lines:
-                click.echo(click.style(f"{word}: ", fg=colour) + display(line))
-        if not context.as_json and (done.done or done.failed):
-            click.echo()
-        findings = examine(context.root, context.database_path())
     levels = {finding.level for finding in findings}
 
     def show() -> None:
@@ -209,8 +190,6 @@ def doctor(context: Context, fix: bool) -> int:
             click.echo(click.style(f"{mark} ", fg=colour) + display(f"{name}: {finding.message}"))
             for number, line in enumerate(finding.remedy.split("\n") if finding.remedy else ()):
                 click.echo(f"    {' ' if number else '→'} {display(line)}")
-        if not fix and any(finding.fix for finding in findings):
-            click.echo("signet-sync doctor --fix repairs what can be repaired safely")
         if "problem" in levels:
             click.secho("problems were found", fg="red", bold=True)
         elif "warning" in levels:
@@ -218,7 +197,7 @@ def doctor(context: Context, fix: bool) -> int:
         elif not context.quiet:
             click.secho("everything is in order", fg="green", bold=True)
 
-    document = {"ok": "problem" not in levels, "findings": [asdict(finding) for finding in findings], **fixed}
+    document = {"ok": "problem" not in levels, "findings": [asdict(finding) for finding in findings]}
     context.answer(document, show)
     return 0 if document["ok"] else 1
 

@@ -120,12 +120,3 @@ def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
 def restart_command(state: ServiceState) -> str:
     """Returns what a person types to start or restart an agent."""
     return shlex.join(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"])
-
-
-def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
-    """Starts or restarts an agent."""
-    steps = Steps()
-    _bootstrap(state.path, environ)  # fails if it is loaded, without harm
-    command = restart_command(state)
-    steps.record(call(shlex.split(command), environ), command, f"started {state.name}")
-    return steps.change("launchd", state.path, running=_active(_label(state.name), environ) is True)

@@ -98,11 +98,6 @@ def restart_command(state: ServiceState) -> str:
     return launchd.restart_command(state) if _is_macos() else systemd.restart_command(state)
 
 
-def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> ServiceChange:
-    """Starts or restarts a unit, including one that systemd gave up."""
-    return launchd.restart(state, environ) if _is_macos() else systemd.restart(state, environ)
-
-
 def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
     words = launchd.read_command(state.path) if _is_macos() else systemd.read_command(state.path, environ)

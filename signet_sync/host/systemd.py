@@ -124,14 +124,6 @@ def restart_command(state: ServiceState) -> str:
     return _command("restart", f"{state.name}.service")
 
 
-def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
-    """Starts or restarts a unit, including one that systemd gave up."""
-    unit, steps = f"{state.name}.service", Steps()
-    _call(environ, "reset-failed", unit)  # fails if the unit has not failed, without harm
-    steps.record(_call(environ, "restart", unit, timeout=_START_TIMEOUT), restart_command(state), f"started {unit}")
-    return steps.change("systemd", state.path, running=_active(_facts(environ, unit)) is True)
-
-
 def answers(environ: Mapping[str, str]) -> bool:
     """Returns whether the user's own manager answers."""
     return _call(environ, "show", "--property=Version").ok

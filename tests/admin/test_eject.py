@@ -305,11 +305,3 @@ def test_killed_at_any_step_the_same_command_finishes(vault, claude, every):
         assert claude.read_text() == SETTINGS and contents(vault.memory) == memory
         assert [*places["state"].iterdir()] == [] and not (vault / ".signet").exists(), step
         step += every
-
-
-def test_whoever_comes_back_starts_anew(vault):
-    eject(vault)
-    page = vault.page()
-    assert vault.reindex()["counts"]["indexed"] == 6
-    assert vault.page().startswith(page) and vault.page().count("<!-- signet:begin -->") == 1
-    assert vault.hits("number1x") and vault.hits("number2x") == []

@@ -161,14 +161,6 @@ def test_the_command_that_was_installed_works_from_any_folder(home: Path, vault:
     assert len(list(Path(state_dir.locate(str(vault.root)).spool).iterdir())) == 1
 
 
-def test_a_control_character_in_the_path_is_refused(home: Path, tmp_path: Path) -> None:
-    root = Vault(tmp_path / "two\nlines").root
-    answer = call("--workspace", str(root), "hooks", "install", "claude-code")
-    assert answer.code == 2
-    assert "control characters" in answer.err
-    assert not (home / ".claude").exists()
-
-
 def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_path: Path) -> None:
     path = put(home / ".claude/settings.json", SETTINGS)
     good(call("hooks", "install", "claude-code"))
@@ -196,18 +188,6 @@ def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
     assert codes(conditions()["claude-code"]) == []
     assert "SubagentStop" not in commands(path)
     assert "/gone/python" not in path.read_text()
-
-
-def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "gemini"))
-    path = home / ".gemini/settings.json"
-    text = path.read_text()
-    path.write_text(text.replace(PYTHON, "/bin/sh"))
-    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
-    path.write_text(text.replace(" -P", ""))
-    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
-    path.write_text(text.replace("10000", "7"))
-    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
 
 
 def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
@@ -290,8 +270,8 @@ def test_a_file_of_somebody_else_is_left_alone(home: Path, vault: Vault) -> None
     assert path.read_text() == "export const Mine = 1\n"
 
 
-@pytest.mark.parametrize("name", ["opencode", "openclaw"])
-def test_a_script_of_another_version_is_renewed(home: Path, vault: Vault, name: str) -> None:
+def test_a_script_of_another_version_is_renewed(home: Path, vault: Vault) -> None:
+    name = "opencode"
     good(call("hooks", "install", name))
     path = Path(conditions()[name]["path"])
     text = path.read_text()

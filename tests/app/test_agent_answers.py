@@ -302,7 +302,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("find_files", {"query": "retry loop", "limit": 5, "period": None}),
     ("expand", {"handle": "{session}", "budget": 300, "counted": False}),
     ("expand", {"handle": "f-zzzzzz", "budget": 300}),
-    ("open_session", {"session": "{session}", "counted": False}),
+    ("open_session", {"session": "{session}"}),
     ("open_session", {"session": "nobody"}),
     ("list_sessions", {"limit": 30}),
     ("context", {"shared": False, "budget": None, "project": PROJECT, "now_us": 1_780_000_000_000_000}),

@@ -15,7 +15,7 @@ import every_verdict
 import pytest
 from workbench import tree
 
-from signet_sync.errors import ConfigError, SignetSyncError, Unreachable, UsageError, WorkspaceError
+from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError
 from signet_sync.fleet.places import matches, opened, shown
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import check
@@ -252,25 +252,6 @@ def test_what_is_no_target(fleet: Path, target: str) -> None:
     with pytest.raises(UsageError) as raised:
         matches([target])
     assert raised.value.hint and "hunter2" not in f"{raised.value.message} {raised.value.path} {raised.value.hint}"
-
-
-def test_a_faulty_list_names_its_line_and_the_input_is_one(fleet: Path) -> None:
-    for text, says in (("agents/ada\ns3://\n", "line 2"), (b"agents/\xff\n", "is not UTF-8"), (None, "No such file")):
-        if text is not None:
-            (fleet / "bad").write_bytes(text if isinstance(text, bytes) else text.encode())
-        with pytest.raises(ConfigError, match=says):
-            matches(["@bad" if text is not None else "@gone"])
-    read, write = os.pipe()
-    os.write(write, b"agents/ada\n")
-    os.close(write)
-    before = os.dup(0)
-    try:
-        os.dup2(read, 0)
-        assert list(matches(["@-"])) == [f"{fleet}/agents/ada"]
-    finally:
-        os.dup2(before, 0)
-        os.close(before)
-        os.close(read)
 
 
 def test_globs_of_stores(memory: Any) -> None:

@@ -64,12 +64,8 @@ def states(document: Any) -> dict[str, int]:
         (("number2x",), {2}),
         (("Lantern number3x keeps",), {3}),  # all of the words
         (("number1x number6x",), {1, 6}),  # if none has all, any; what two shares have is found once
-        (("queue",), {1, 2, 3, 4, 5, 6}),
         (("增量",), {5}),
-        (("getusername",), {5}),
         (("café ünal",), {4}),
-        (("Fünf",), {5}),
-        (("beacon", "--agent", "scout"), {4}),
         (("beacon", "--agent", "default"), set()),
         (("beacon", "--project", "Beacon"), {4}),
         (("queue", "--since", "2026-03-27"), {1, 2}),

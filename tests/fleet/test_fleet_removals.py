@@ -39,24 +39,24 @@ def agents(tmp_path: Path, count: int, sessions: int = 2) -> list[Vault]:
     return found
 
 
-def test_seventeen_of_twenty_answer_and_three_are_named(tmp_path: Path) -> None:
-    place, fleet = tmp_path / "t", agents(tmp_path, 20)
+def test_who_removed_answers_and_who_has_not_is_named(tmp_path: Path) -> None:
+    place, fleet = tmp_path / "t", agents(tmp_path, 4)
     for vault in fleet:
         assert pull(vault, place).code == 0
     approve(place, TOKEN)
-    for vault in fleet[3:]:
+    for vault in fleet[2:]:
         assert pull(vault, place).json["removals"]["tokens"] == {f"default/{TOKEN}": "removed"}
         assert not list(vault.memory.glob(f"*{TOKEN}*.md")) and list(vault.memory.glob("tombstones/*.md"))
     (one,) = approve(place, code=1, more=())
-    assert (one["removed"], one["absent"]) == (17, 0)
+    assert (one["removed"], one["absent"]) == (2, 0)
     assert [(each["workspace"].rpartition("/")[2], each["why"]) for each in one["waiting"]] == [
-        (f"agent0{number}", "has not answered") for number in (1, 2, 3)
+        (f"agent0{number}", "has not answered") for number in (1, 2)
     ]
     receipts = [json.loads(path.read_text()) for path in place.glob("receipts/*.json")]
-    assert len(receipts) == 17 and all(one["tokens"] for one in receipts)
-    for vault in fleet[:3]:
+    assert len(receipts) == 2 and all(one["tokens"] for one in receipts)
+    for vault in fleet[:2]:
         pull(vault, place)
-    assert approve(place, code=0, more=())[0]["removed"] == 20
+    assert approve(place, code=0, more=())[0]["removed"] == 4
     assert TOKEN not in call("fleet", "search", "lantern", "--at", str(place), "--json").out
 
 

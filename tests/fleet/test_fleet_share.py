@@ -10,7 +10,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from agents import Agent, until
+from agents import Inside, until
 from invented_secrets import some
 from workbench import NOW, Answer, Vault, call, cast, numbered, tree
 
@@ -244,11 +244,11 @@ def test_a_workspace_cannot_name_the_place_and_two_do_not_share_at_once(vault: V
         assert shared(vault, tmp_path / "t", code=3)["error"]["code"] == "busy"
 
 
-def test_the_agent_shares_where_its_person_says_so(vault: Vault, tmp_path: Path) -> None:
-    environ = {"SIGNET_FLEET_INTERVAL": "1", "SIGNET_FLEET_URL": str(tmp_path / "t")}
-    agent = Agent(vault, environ=environ)
-    try:
+def test_the_agent_shares_where_its_person_says_so(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_FLEET_INTERVAL", "1")
+    monkeypatch.setenv("SIGNET_FLEET_URL", str(tmp_path / "t"))
+    with Inside(vault):
         until(lambda: list((tmp_path / "t/shares").glob("*.json")) if (tmp_path / "t").exists() else [])
-    finally:
-        agent.close()
-    assert len(rows(tmp_path / "t", "sessions")) == 4
+        until(lambda: len(rows(tmp_path / "t", "sessions")) == 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -595,39 +594,14 @@ def answer_of(vault: Vault, *words: str) -> Answer:
 # ── its hooks ──
 
 
-def test_its_hooks_are_taken_out_after_a_question_and_its_daemon_is_named(home: Path) -> None:
+def test_its_hooks_stay_and_what_is_left_to_do_is_said(home: Path) -> None:
     vault = Vault(home / ".agents")
     vault.session(1)
     build(vault.root)
     settings = home / ".claude/settings.json"
     settings.parent.mkdir()
-    stop = [{"hooks": [{"type": "command", "command": "say done"}]}]
-    own = [{"hooks": [{"type": "command", "command": "signet hook session-end -H claude-code"}]}]
-    settings.write_text(json.dumps({"model": "opus", "hooks": {"SessionEnd": own, "Stop": stop}}))
-    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"signet": {"command": "signet", "args": ["mcp"]}}}))
-    (home / ".config/opencode/plugins").mkdir(parents=True)
-    (home / ".config/opencode/plugins/signet.mjs").write_text("")
-    with process_of(vault.root) as process:
-        told = answer_of(vault, "--dry-run").out
-        assert "claude-code: Signet's hooks for SessionEnd and MCP servers signet" in told and str(settings) in told
-        assert migrate(vault, code=2)["hint"], "only on a person's word"
-        assert "SessionEnd" in settings.read_text() and not vault.db.exists()
-        done = migrate(vault, "--yes")
-    assert [line.partition(" in /")[0] for line in done["taken_out"]] == [
-        "claude-code: taken out are Signet's hooks for SessionEnd and MCP servers signet"
-    ]
-    assert json.loads(settings.read_text()) == {"model": "opus", "hooks": {"Stop": stop}}
-    assert any(f"kill {process.pid}" in line for line in done["by_hand"])
-    assert any("plugins/signet.mjs" in line for line in done["by_hand"])
-    assert migrate(vault)["taken_out"] == [] and not vault.reindex()["held"]
-
-
-def test_settings_that_cannot_be_read_are_left_and_said(home: Path) -> None:
-    vault = Vault(home / ".agents")
-    build(vault.root)
-    settings = home / ".claude/settings.json"
-    settings.parent.mkdir()
     settings.write_text("{ 1 // mine\n}")
-    answer = vault.call("migrate", "signet", "--yes", "--json", "--now", NOW)
-    assert answer.code == 1 and "still there" in answer.json["failed"][0] and brought(answer.json)["memories"]
-    assert settings.read_text() == "{ 1 // mine\n}"
+    with process_of(vault.root) as process:
+        done = migrate(vault)
+    assert any(f"kill {process.pid}" in line for line in done["by_hand"]) and "hooks" in done["by_hand"][0]
+    assert settings.read_text() == "{ 1 // mine\n}" and not vault.reindex()["held"]

@@ -67,14 +67,14 @@ def index(target: Installation) -> list[Finding]:
 def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
     translated = note_damage(error, target.database)
     if translated.code == "database-behind":
-        return warning("database-behind", translated.message, target.command("reindex"), fix=True)
+        return warning("database-behind", translated.message, target.command("reindex"))
     if isinstance(translated, DatabaseCorrupt) or is_odd(error):
         return _report_damage(target, translated.message)
     return problem("database", f"{target.database}: {translated.message}", translated.hint)
 
 
 def _report_damage(target: Installation, what: str) -> Finding:
-    return problem("database", what, f"{target.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
+    return problem("database", what, f"{target.command('reindex')} --full  # moves it aside, rebuilds it")
 
 
 def _bytes(target: Installation, database: Database) -> list[Finding]:
@@ -86,7 +86,7 @@ def _bytes(target: Installation, database: Database) -> list[Finding]:
             mark_suspect(database.path)
         return [_report_damage(target, f"damaged: {problems[0]}")]
     if not texts.is_in_step(database):
-        return [problem("full-text", "out of step with its rows", target.command("reindex"), fix=True)]
+        return [problem("full-text", "out of step with its rows", target.command("reindex"))]
     return [fine("database", database.path)]
 
 
@@ -173,12 +173,12 @@ def modes(target: Installation) -> list[Finding]:
         remedy = f"chmod -R u+rwX,go-rwx {quoted}"
         closed = next((path for path in wrong if not _lets_owner(path)), None)
         if closed is not None:
-            found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy, fix=True))
+            found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy))
         else:
-            found.append(warning("state-mode", f"other users can read {wrong[0]}", remedy, fix=True))
+            found.append(warning("state-mode", f"other users can read {wrong[0]}", remedy))
     if os.path.isfile(target.database) and is_open(target.database):
         remedy = f"chmod 600 {shlex.quote(target.database)}"
-        found.append(warning("database-mode", "other users can read the database", remedy, fix=True))
+        found.append(warning("database-mode", "other users can read the database", remedy))
     return found
 
 
@@ -248,7 +248,7 @@ def _spool(target: Installation) -> Iterator[Finding]:
     age = target.now - (spool.oldest(folder) or target.now)
     words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
     if count and not target.alive and age > MOMENT:
-        yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"), fix=True)
+        yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"))
     elif count and age > LONG:
         yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
     else:
@@ -270,7 +270,7 @@ def _journal(target: Installation) -> Iterator[Finding]:
     if old:
         age = span(target.now - min(old))
         words = f"ends of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
-        yield warning("unfinished", words, target.command("reindex"), fix=True)
+        yield warning("unfinished", words, target.command("reindex"))
 
 
 def _live(target: Installation) -> Iterator[Finding]:

@@ -48,10 +48,6 @@ class Installation:
         self.chosen = None if database == self.folder.database else database
         self.now = time.time()
 
-    def reread(self) -> Installation:
-        """Returns the same workspace as it is now: its state folder may have changed."""
-        return Installation(self.root, self.chosen or state_dir.locate(self.root, self.environ).database, self.environ)
-
     def query(self, read: Callable[[Database], _Result]) -> _Result | None:
         """Returns what `read` finds in the index; None if it cannot be read, which a check of its own reports."""
         try:
@@ -136,15 +132,13 @@ Level = Literal["ok", "warning", "problem"]
 class Finding:
     """The result of one check.
 
-    `name` is stable, for programs; `remedy` is what to do, a command that can be typed as it is if there is one; with
-    `fix` it is safe, and `doctor --fix` does it.
+    `name` is stable, for programs; `remedy` is what to do, a command that can be typed as it is if there is one.
     """
 
     name: str
     level: Level
     message: str
     remedy: str = ""
-    fix: bool = False
 
 
 def span(seconds: float) -> str:
@@ -160,11 +154,11 @@ def fine(name: str, message: str, remedy: str = "") -> Finding:
     return Finding(name, "ok", message, remedy)
 
 
-def warning(name: str, message: str, remedy: str, *, fix: bool = False) -> Finding:
+def warning(name: str, message: str, remedy: str) -> Finding:
     """Makes a finding of something that works, but not as well as it could, or not for long."""
-    return Finding(name, "warning", message, remedy, fix)
+    return Finding(name, "warning", message, remedy)
 
 
-def problem(name: str, message: str, remedy: str, *, fix: bool = False) -> Finding:
+def problem(name: str, message: str, remedy: str) -> Finding:
     """Makes a finding of something that does not work, or gives wrong answers."""
-    return Finding(name, "problem", message, remedy, fix)
+    return Finding(name, "problem", message, remedy)

@@ -32,7 +32,6 @@ from signet_sync.host.service_manager import ServiceState
 from signet_sync.llm import provider_choice, providers
 from signet_sync.settings.model_choice import resolve_meaning
 from signet_sync.storage import state_dir
-from signet_sync.storage.durable import unlink
 
 
 def agent(target: Installation) -> list[Finding]:
@@ -41,7 +40,7 @@ def agent(target: Installation) -> list[Finding]:
         return []  # unknown; another finding names the reason
     if not target.alive and target.heartbeat:
         words = f"an agent (pid {target.heartbeat.get('pid')}) did not end normally; its heartbeat is still there"
-        return [warning("stale-heartbeat", words, target.start_command(), fix=True)]
+        return [warning("stale-heartbeat", words, target.start_command())]
     if not target.alive:
         return [warning("agent", "no agent runs on this workspace", target.start_command())]
     if target.pid is None:
@@ -60,14 +59,8 @@ def agent(target: Installation) -> list[Finding]:
     version = target.heartbeat.get("version")
     if version != __version__:
         words = f"the agent is signet-sync {version}, this is {__version__}; a service restarts it once it notices"
-        found.append(warning("version-skew", words, target.start_command(), fix=target.unit is not None))
+        found.append(warning("version-skew", words, target.start_command()))
     return found
-
-
-def delete_heartbeat(target: Installation) -> bool:
-    """Deletes the heartbeat that a dead agent left. Raises `AnotherAgent` if an agent has started meanwhile."""
-    with state_dir.run_lock(target.folder):
-        return unlink(target.folder.heartbeat)
 
 
 # ── the service of the system ──
@@ -93,9 +86,7 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
         return problem("service-program", words, target.command("service install"))
     if unit.active is False:
         why = target.command("service install")
-        return problem(
-            "service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}", fix=True
-        )
+        return problem("service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}")
     if unit.active is None:
         return warning("service", f"{unit.name}: it is unknown whether it runs", host_service.restart_command(unit))
     if unit.enabled is False:
@@ -138,24 +129,10 @@ def harness(target: Installation) -> list[Finding]:
     return [*findings, *_try_hooks(target, tried)]
 
 
-def broken(target: Installation) -> list[str]:
-    """Returns the harnesses whose hooks cannot do anything until they are written again."""
-    found = hooks_install.conditions(target.root, registry.names(), target.environ)
-    return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
-
-
 def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     remedy = target.command(f"hooks install {condition.harness}") if one.code in _AGAIN else one.hint
     kind = problem if one.code in ("hooks-gone", "server-gone") else warning
-    return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
-
-
-def _is_dead(condition: Condition, one: HarnessProblem) -> bool:
-    """Returns whether hooks or server call a program, or feed a workspace, that is gone; the rest may be intended."""
-    if not condition.events:
-        return False  # installing again would add hooks that the user has not requested
-    astray = one.code == "hooks-elsewhere" and not hooks_install.feeds_a_folder(condition)
-    return one.code in ("hooks-gone", "server-gone") or astray
+    return kind("hooks", f"{condition.harness}: {one.message}", remedy)
 
 
 def _check_switches(target: Installation) -> list[Finding]:

@@ -197,7 +197,7 @@ def _page(target: Installation, page: str) -> Iterator[Finding]:
     except FileNotFoundError:
         # A running agent writes it within moments, or, if held back by Signet's daemon, when that has gone.
         if not target.alive and daemon_pid(target.root) is None:
-            yield warning("page", f"{display(page)} is not there", target.command("reindex"), fix=True)
+            yield warning("page", f"{display(page)} is not there", target.command("reindex"))
         return
     if not stat.S_ISREG(status.st_mode):
         quoted = shlex.quote(path)

@@ -302,15 +302,15 @@ class Place(NamedTuple):
             return []
 
 
-def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Place]:
-    """Returns the handlers that call a command, ours by default, in the document's order; other shapes are left out."""
+def places(data: Mapping[str, Any]) -> list[Place]:
+    """Returns the handlers that call us in the document's order; other shapes are left out."""
     there = []
     hooks = data.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for position, group in enumerate(groups if isinstance(groups, list) else ()):
             handlers = group.get("hooks") if isinstance(group, dict) else None
             for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
-                if isinstance(handler, dict) and command.search(str(handler.get("command", ""))):
+                if isinstance(handler, dict) and OURS.search(str(handler.get("command", ""))):
                     there.append(Place(event, ("hooks", event, position, "hooks", index), handler))
     return there
 
@@ -330,11 +330,9 @@ def merge(settings: SettingsText, wanted: Mapping[str, Handler], matchers: Mappi
     _remove(settings, surplus)
 
 
-def strip(settings: SettingsText, command: re.Pattern[str] = OURS) -> list[Place]:
-    """Takes out the handlers that call a command, and the groups that had only these. Raises `ConfigError`."""
-    gone = places(settings.data, command)
-    _remove(settings, gone)
-    return gone
+def strip(settings: SettingsText) -> None:
+    """Takes out the handlers that call us, and the groups that had only these. Raises `ConfigError`."""
+    _remove(settings, places(settings.data))
 
 
 def _remove(settings: SettingsText, gone: list[Place]) -> None:

@@ -69,8 +69,8 @@ class Server:
 class Condition:
     """The state of our hooks in one harness, and of our MCP server if registered there.
 
-    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
-    that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one. `asks`
+    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should.
+    `workspace` is the root to which the present hooks send sessions, None for the default one. `asks`
     is what the harness itself will ask the person.
     """
 
@@ -82,7 +82,6 @@ class Condition:
     workspace: str | None = None
     problems: tuple[HarnessProblem, ...] = ()
     server: Server | None = None
-    signet: tuple[str, ...] = ()
     asks: str = ""
 
     @property
