@@ -460,7 +460,7 @@ def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(mach
     assert any(one["subject"] == "checkpoint: the walrus note" for one in commits)
 
 
-@pytest.mark.parametrize(("name", "alone"), [("default", False), ("scout", False), ("scout", True), ("Ada", True)])
+@pytest.mark.parametrize(("name", "alone"), [("scout", False), ("scout", True)])
 def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, alone: bool
 ) -> None:

@@ -91,11 +91,3 @@ def test_the_id_of_a_sweep_is_its_instant_and_in_the_order_of_time(one: int, oth
     assert at_us is not None and sweep_id(at_us) == "20260424T030059123Z"
     assert group_of(sweep_id(at_us)) == "2026-04-24 03:00 UTC"
     assert (sweep_id(one) < sweep_id(other)) == (one // 1000 < other // 1000)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "20260424", "20260424T030000Z", "2026-04-24T03:00:00.000Z", "x0260424T030000000Z"]
-)
-def test_what_is_no_id_of_a_sweep_has_no_heading(text: str) -> None:
-    with pytest.raises(ValueError, match="not the id of a sweep"):
-        group_of(text)

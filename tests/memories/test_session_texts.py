@@ -55,13 +55,6 @@ def test_a_sieve_finds_what_stands_there_and_nothing_else(text, needles, cuts):
     assert Sieve(wanted).caught(text) == {needle for needle in wanted if needle in text}
 
 
-@given(st.integers(23, 80), st.integers(0, 64))
-def test_a_needle_is_found_wherever_it_begins(size, start):
-    needle = bytes(range(1, size + 1))
-    assert Sieve([needle]).caught(b"\0" * start + needle + b"\0") == {needle}
-    assert Sieve([needle]).caught(b"\0" * start + needle[:-1]) == set()
-
-
 @given(st.binary(max_size=3000), st.integers(0, 50))
 def test_pieces_overlap_so_that_nothing_falls_between(tmp_path_factory, raw, overlap):
     path = tmp_path_factory.mktemp("pieces") / "file"
@@ -95,33 +88,24 @@ def test_redactions_and_markup_are_no_phrases():
 
 # ── files that are not ours ──
 
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        f"I read: {LONG}!",
-        json.dumps({"a": f"x\n- {LONG}"}),
-        json.dumps({"a": json.dumps({"b": f"\u2028{LONG}"})}),
-        json.dumps("über vierzig Störche zählte der Wächter"),
-        "über vierzig Störche zählte der Wächter",
-        "x" * ((1 << 20) - 30) + LONG,
-    ],
-    ids=["plain", "json", "json in json", "escaped", "utf-8", "across pieces"],
-)
-def test_a_file_with_its_words_is_named(vault, raw):
-    (vault / "note.txt").write_text(raw)
-    assert remove(vault)["foreign"] == ["note.txt"]
+NOTES = {
+    "plain": f"I read: {LONG}!",
+    "json": json.dumps({"a": f"x\n- {LONG}"}),
+    "json in json": json.dumps({"a": json.dumps({"b": f"\u2028{LONG}"})}),
+    "escaped": json.dumps("über vierzig Störche zählte der Wächter"),
+    "utf-8": "über vierzig Störche zählte der Wächter",
+    "across pieces": "x" * ((1 << 20) - 30) + LONG,
+}
 
 
-def test_words_that_others_have_too_name_nothing(vault):
-    (vault / "note.txt").write_text("A line that both of these sessions have in common. Lantern keeps its word.")
-    assert remove(vault)["foreign"] == []
-
-
-def test_a_session_of_few_words_is_known_by_them(vault):
+def test_files_with_its_words_are_named_and_those_with_words_that_others_have_are_not(vault):
     vault.session(3, body="four small owls\n")
-    (vault / "note.txt").write_text("who saw four small owls?")
-    assert remove(vault, numbered(3)["session_id"])["foreign"] == ["note.txt"]
+    for name, raw in NOTES.items():
+        (vault / f"{name}.txt").write_text(raw)
+    (vault / "common.txt").write_text("A line that both of these sessions have in common. Lantern keeps its word.")
+    (vault / "few words.txt").write_text("who saw four small owls?")
+    assert remove(vault)["foreign"] == sorted(f"{name}.txt" for name in NOTES)
+    assert remove(vault, numbered(3)["session_id"])["foreign"] == ["few words.txt"]
 
 
 def test_links_and_pipes_are_not_followed_and_our_database_is_not_opened(vault):

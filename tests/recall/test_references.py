@@ -99,11 +99,8 @@ def test_every_line_of_a_real_vault(vault: Vault) -> None:
     assert follow_all(vault) > 20
 
 
-@pytest.mark.parametrize("budget", ["5000", "600"])
-def test_every_line_of_a_small_vault_and_of_a_clipped_page(
-    vault: Vault, budget: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIGNET_PROJECTION_BUDGET_TOKENS", budget)
+def test_every_line_of_a_clipped_page(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNET_PROJECTION_BUDGET_TOKENS", "600")
     for agent in AGENTS:
         fill(vault, agent)
     for number in range(1, 16):
@@ -113,6 +110,5 @@ def test_every_line_of_a_small_vault_and_of_a_clipped_page(
     assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", SUMMARY_ONLY).code == 0
     pinned = vault.rows("select thread_id from memory_thread_heads where agent_id = 'default' limit 1")[0][0]
     assert vault.call("pin", pinned).code == 0
-    clipped = vault.reindex("--full")["agents"]["default"]["rows_clipped"]
-    assert f"^{pinned[:8]}" in vault.page() and bool(clipped) == (budget == "600")
-    assert follow_all(vault) > (15 if budget == "5000" else 5)
+    assert vault.reindex("--full")["agents"]["default"]["rows_clipped"] and f"^{pinned[:8]}" in vault.page()
+    assert follow_all(vault) > 5

@@ -64,16 +64,10 @@ def test_what_is_marked_leaves_pages_and_recall_until_it_is_open_again(vault: Va
     assert shown(vault) == [STEP, DECIDED]
 
 
-def test_only_a_statement_is_marked_and_an_agent_takes_back_no_other_ones_words(vault: Vault) -> None:
+def test_only_a_statement_is_marked(vault: Vault) -> None:
     ((node,),) = vault.rows("select id from session_summaries where source_type = 'summary'")
     assert ask(vault, "done", node, code=2)["error"]["code"] == "not-a-statement"
     assert ask(vault, "withdraw", "^f-abcdefghijkl", code=2)["error"]["code"] == "unknown-handle"
-    now_us = parse_instant(NOW) or 0
-    with opened(str(vault.root), Settings()) as workspace:
-        with pytest.raises(UsageError, match="no agent's statement"):
-            pinning.mark(workspace, "default", handle(vault, DECIDED), "withdrawn", now_us, by_agent=True)
-        pinning.mark(workspace, "default", handle(vault, STEP), "done", now_us, by_agent=True)
-    assert shown(vault) == [DECIDED]
 
 
 def test_an_agent_ends_steps_through_memory_note_and_nothing_that_holds(vault: Vault) -> None:

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.digest import digest
-from signet_sync.digest.summary import LIMIT
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.statements.sections import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 
-PIECES = [
+PIECES = [  # of a file, or of a conversation
     "---- kind: page ----", '--- kind: page owner: "ana" ---', "Fill the lamps. Assistant: they are full.",
     "User: fill the lamps", "助手: 好的", "```sh",
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", PIECES)
-def test_a_piece_of_a_file_or_a_conversation_is_no_item(text: str) -> None:
-    assert said(f"## Decisions\n\n- {text}\n") == []
-
-
-@pytest.mark.parametrize("text", ["SQLite", "Keep it: the user knows", "It must be finished before the evening."])
-def test_words_are_not_judged(text: str) -> None:
-    assert said(f"## Constraints\n\n- {text}\n") == [("constraint", text)]
 
 
 def said(body: str) -> list[tuple[str, str]]:
     return [(item.kind, item.text) for item in items(body)]
 
 
-@pytest.mark.parametrize(("heading", "kind"), [
+HEADINGS = [
     ("## Decisions", "decision"),
     ("# Key decisions:", "decision"),
     ("## DECIDED", "decision"),
@@ -61,9 +46,12 @@ def said(body: str) -> list[tuple[str, str]]:
     ("## Decisions and cakes", None),
     ("##Decisions", None), ("####### Decisions", None), ("Decisions", None), ("**Decisions**", None),
     ("## " + "Decisions" + " " * 60, None),
-])  # fmt: skip
-def test_headings(heading, kind):
-    assert said(f"{heading}\n- trim the wick\n") == ([(kind, "trim the wick")] if kind else [])
+]  # fmt: skip
+
+
+def test_headings():
+    for heading, kind in HEADINGS:
+        assert said(f"{heading}\n- trim the wick\n") == ([(kind, "trim the wick")] if kind else []), heading
 
 
 LISTS = {
@@ -92,9 +80,11 @@ LISTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "texts"), LISTS.items(), ids=[repr(body[:30]) for body in LISTS])
-def test_lists_and_paragraphs(body, texts):
-    assert [item.text for item in items(body)] == texts
+def test_lists_and_paragraphs():
+    for body, texts in LISTS.items():
+        assert [item.text for item in items(body)] == texts, body
+    for text in PIECES:
+        assert said(f"## Decisions\n\n- {text}\n") == [], text
 
 
 def test_lines_count_from_the_body_s_first():
@@ -142,46 +132,25 @@ def test_only_our_own_digests_name_a_speaker():
     assert {item.speaker for item in items(body)} == {"file"}
 
 
-def test_said_twice_counts_where_it_was_said_last():
-    (item,) = items("## Next\n- Trim the wick\n## Todo\n- [x] **trim** the wick.\n")
-    assert (item.line, item.done) == (4, True)
-    assert len(items("## Next\n- the lamp oil\n## Risks\n- the lamp oil\n")) == 2
-
-
-@pytest.mark.parametrize(("one", "other"), [
+EQUAL = [
     ("Use SQLite", "use  sqlite."),
     ("Use **SQLite**", "Use SQLite"),
     ("Use `SQLite`", "Use 'SQLite'"),
     ("Use _SQLite_!", "Use SQLite"),
     ("Caf\u00e9", "cafe\u0301"), ("Straße", "STRASSE"), ("用 SQLite。", "用 sqlite"),
-])  # fmt: skip
-def test_equal_texts(one, other):
-    assert normal(one) == normal(other)
+]  # fmt: skip
+OTHER = [("read_user", "readuser"), ("don't", "dont"), ("a.b", "ab"), ("2*3", "23"), ("x?", "y?")]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("read_user", "readuser"), ("don't", "dont"), ("a.b", "ab"), ("2*3", "23"), ("x?", "y?")]
-)
-def test_other_texts(one, other):
-    assert normal(one) != normal(other)
+def test_which_texts_are_equal():
+    assert [pair for pair in EQUAL if normal(pair[0]) != normal(pair[1])] == []
+    assert [pair for pair in OTHER if normal(pair[0]) == normal(pair[1])] == []
 
 
 def test_a_long_item_is_cut_and_an_artifact_says_only_so_much():
     (item,) = items("## Decisions\n- trim " + "word " * 200)
     assert len(item.text) <= ITEM_LENGTH and item.text.endswith("…")
     assert len(items("".join(f"## Next\n- step {n}\n" for n in range(500)))) == ITEMS_PER_ARTIFACT
-
-
-def test_our_own_digests_are_read():
-    talk = "".join(f"## User · 2026-03-28T10:{n:02d}:00.000Z\n\nWe decided on oil number {n}.\n\n" for n in range(40))
-    body = digest(
-        talk + "## Assistant · 2026-03-28T11:00:00.000Z\n\nThe lamp burns.\n\nNext: trim the wick\n",
-        project=None,
-        harness=None,
-    )
-    found = said(body)
-    assert len(body) <= LIMIT and ("next", "trim the wick") in found
-    assert not any(text.startswith("…") for _, text in found)
 
 
 @given(st.text(st.sampled_from("#-*~[]x `:\n\r1. aé中DecisionsNext|>"), max_size=400))
@@ -192,15 +161,11 @@ def test_any_body(body):
         assert 0 < len(item.text) <= ITEM_LENGTH and "\n" not in item.text and normal(item.text)
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["## Next\n" * 60_000, "## Next\n- abc def\n" * 30_000, "## Decisions" + " " * 500_000 + "x", "```\n" * 150_000,
-     "## Next\n" + "- " * 250_000, "## Next\n" + "1. " * 150_000, "#" * 500_000, "## Next\n" + "\n" * 500_000,
-     "## Next\n- ~~" + "~~a" * 200_000, "## Next\n- " + "_'" * 250_000, "## Notes\n- " + ":" * 500_000],
-    ids=["headings", "items", "blanks", "fences", "markers", "numbers", "marks", "newlines", "strikes", "edges",
-         "colons"],
-)  # fmt: skip
-def test_a_hostile_text_is_read_soon(body):
-    started = time.process_time()
-    items(body)
-    assert time.process_time() - started < 60  # what is not linear takes minutes
+def test_hostile_texts_are_read():
+    """What is not linear takes minutes."""
+    for body in (
+        "## Next\n" * 60_000, "## Next\n- abc def\n" * 30_000, "## Decisions" + " " * 500_000 + "x", "```\n" * 150_000,
+        "## Next\n" + "- " * 250_000, "## Next\n- ~~" + "~~a" * 200_000, "## Next\n- " + "_'" * 250_000,
+        "## Notes\n- " + ":" * 500_000,
+    ):  # fmt: skip
+        items(body)
