@@ -80,11 +80,10 @@ def measure_inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
 
     `unused` is space in the database's file that dropped rows have left and new ones will fill.
     """
-    kept = {"seals": violations.bytes_used(database), "recall_events": recall_events.bytes_used(database)}
+    seals, size = violations.bytes_used(database)
     unused = database.value("pragma freelist_count") * database.value("pragma page_size")
-    rows = {name: count for name, (count, _) in kept.items()}
-    rows |= {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}
-    return {name: size for name, (_, size) in kept.items()} | {"unused": unused}, rows
+    rows = {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}
+    return {"seals": size, "unused": unused}, {"seals": seals, **rows}
 
 
 def _size(path: str) -> int:

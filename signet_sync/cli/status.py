@@ -56,7 +56,6 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield _line("database", f"{display(document['database'])} ({human(sizes['database'])})")
     kept = {
         "seals": count_noun(rows["seals"], "seal"),
-        "recall_events": count_noun(rows["recall_events"], "recall hit"),
         **{name: name for name in ("backups", "logs", "spool", "damaged")},
     }
     if told := " · ".join(f"{words} {human(sizes[name])}" for name, words in kept.items() if sizes[name]):

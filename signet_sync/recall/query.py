@@ -31,11 +31,6 @@ _DATED = 2_000  # characters of a question that may name dates
 
 _TOKEN = late(r"[^\W_]+")
 _RUN = late(f"[{DENSE}]+|[^{DENSE}]+")
-# Japanese words end where the script changes; hiragana between them is mostly grammar.
-_SCRIPT = late(
-    "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
-)
-_HIRAGANA = late("[\u3041-\u309f]{1,2}")
 # Words that say what kind of answer is wanted: "what types of …", "how many", "did he mention".
 _ASKING = frozenset(
     ("kind", "kinds", "type", "types", "sort", "sorts", "thing", "things", "item", "items", "many", "much", "often",
@@ -148,10 +143,8 @@ class _Word(NamedTuple):
     dense: bool
 
     def is_among(self, words: frozenset[str]) -> bool:
-        """Returns whether it is one of some words, or grammar of Japanese."""
+        """Returns whether it is one of some words."""
         first, *rest = self.forms[0]
-        if self.dense:
-            return _HIRAGANA.fullmatch(first) is not None
         return first in words and _SHORTENED.issuperset(rest)
 
     @property
@@ -215,8 +208,8 @@ def _split_words(text: str) -> Iterator[_Word]:
     for typed in dict.fromkeys(text.split()):
         for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
             if not run.isascii() and re.match(f"[{DENSE}]", run):
-                pieces = _SCRIPT.findall(drop_marks(run))
-                yield from (_Word(piece, ((piece,),), dense=True) for piece in pieces)
+                piece = drop_marks(run)
+                yield _Word(piece, ((piece,),), dense=True)
             else:
                 forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
                 if distinct := tuple(dict.fromkeys(form for form in forms if form)):

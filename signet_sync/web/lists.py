@@ -68,16 +68,15 @@ def _name_running(database: Database, agent_id: str, of: LiveSession) -> str:
 def sessions(request: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position. Raises `UsageError` for what is no day."""
     # What is not UTF-8 is in no index.
-    names = ("project", "harness", "from", "to")
+    names = ("project", "from", "to")
     asked = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     asked = {name: text for name, text in asked.items() if text}
     since, until = _day(asked.get("from", "")), _day(asked.get("to", ""), ends=True)
-    wanted = SessionFilter(asked.get("project"), asked.get("harness"), since, until)
+    wanted = SessionFilter(asked.get("project"), since, until)
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
         shown = session_list.page(database, request.agent, wanted, after, _PAGE)
         by_day = groupby(shown.entries, key=lambda entry: local_day(entry.membership_us))
-        harnesses = session_list.harnesses(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
             "days": [(day, day_name(day), list(some)) for day, some in by_day],
@@ -85,7 +84,6 @@ def sessions(request: ViewRequest) -> WebPage:
             "older": _write_cursor(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
             "projects": _options(_projects(database, request.agent), wanted.project),
-            "harnesses": _options([(one, one) for one in harnesses], wanted.harness),
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)

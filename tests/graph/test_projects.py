@@ -177,7 +177,6 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
         assert session_list.page(database, "default", SessionFilter(project="tern")).entries == []
         assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
         assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
-        assert session_list.harnesses(database, "default") == ["codex", "gemini"]
 
 
 def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(database: Database) -> None:

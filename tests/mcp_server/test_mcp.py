@@ -592,19 +592,6 @@ def test_it_ends_in_peace(machine: Machine, leave: Callable[[Any], None], code: 
         assert process.stdout.read() == b""
 
 
-@pytest.mark.slow
-def test_two_servers_of_two_agents_over_stdio(machine: Machine) -> None:
-    with talking(machine, "--agent", "other") as talk:
-        assert "ocelot" in talk.tell("memory_recall", query="the ocelot")
-        assert "walrus" not in talk.tell("memory_recall", query="the walrus")
-        assert code_of(talk.ask("session_open", session="session-of-walrus")) == "unknown-session"
-    with talking(machine, "--scope", "shared", "--tools", "all") as talk:
-        assert {one.name for one in talk.portal.call(talk.client.list_tools).tools} == {
-            "memory_recall",
-            "memory_context",
-        }
-
-
 ANYTHING = st.recursive(
     st.none()
     | st.booleans()

@@ -205,20 +205,6 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
     database.connection.close()
 
 
-# ── store semantics ──
-
-
-def test_forget_removes_all_derived_rows(vault: Vault) -> None:
-    luis = filled(vault)
-    assert promoted(dream(vault)) == [luis]
-    done(vault, "pin", luis)
-    done(vault, "forget", luis, "--now", NOW)
-    for table in ("memories", "memory_sources", "pins", "node_telemetry", "recall_events", "memory_promotions"):
-        assert vault.rows(f"select count(*) from {table}") == [(0,)], table
-    assert vault.rows("select count(*) from texts") == [(0,)] and recall(vault, "Luis") == []
-    assert "unknown-memory" in done(vault, "forget", luis, "--json", code=2).out
-
-
 # ── the sweep ──
 
 
@@ -493,10 +479,6 @@ def test_the_agent_sweeps_what_is_due_once_and_not_again_at_its_next_start(
                 lambda agent=agent: agent.scheduler is not None and agent.scheduler.asked > 2, "asked again and again"
             )
             assert luis in section(vault.page())
-    with vault.database(readonly=False) as database:
-        hit(database, luis, *hits(1.0, at_us=now_us() - 500 * DAY))
-    with Dreamer(vault, flags={"dream_enabled": False}):
-        until(lambda: vault.rows("select count(*) from recall_events") == [(3,)], "old hits go all the same")
     assert len(vault.rows("select * from dream_sweeps")) == 1
 
 

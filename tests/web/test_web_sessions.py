@@ -168,7 +168,6 @@ def test_a_page_goes_on_where_the_one_before_ended(vault: Vault) -> None:
 
 def test_filters_keep_what_fits(vault: Vault) -> None:
     assert listed(vault, project="/home/ada/code/wick") == [numbered(4)["session_id"]]
-    assert listed(vault, harness="gemini") == ["gemini-1"]
     assert listed(vault, **{"from": "2026-03-28"}) == [RESUMED, numbered(1)["session_id"]]
     assert listed(vault, **{"from": "2026-03-26", "to": "2026-03-27"}) == [numbered(n)["session_id"] for n in (2, 3)]
     assert listed(vault, project="-") == []

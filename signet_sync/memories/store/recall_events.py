@@ -78,10 +78,3 @@ def drop_before(database: Database, before_us: int) -> int:
     """Deletes older events of all agents; returns their number. In the caller's transaction."""
     database.execute("delete from recall_events where at_us < ?", (before_us,))
     return database.connection.changes()
-
-
-def bytes_used(database: Database) -> tuple[int, int]:
-    """Returns the number of events, and about how many bytes they take."""
-    size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
-    count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
-    return count, taken

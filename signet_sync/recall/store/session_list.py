@@ -31,7 +31,6 @@ class SessionFilter(NamedTuple):
     """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
 
     project: str | None = None
-    harness: str | None = None
     since_us: int | None = None
     until_us: int | None = None
 
@@ -77,7 +76,6 @@ _OF_PROJECT = """exists(select 1 from session_projects w where w.agent_id = l.ag
 # The artifacts of texts by their first passages.
 _OF_PASSAGES = "json_each({}) j cross join texts t on t.first = j.value join memory_artifacts a on a.id = t.artifact"
 _COMPARED = {
-    "harness": "a.harness = :harness",
     "since_us": "l.membership_us >= :since_us",
     "until_us": "l.membership_us < :until_us",
 }
@@ -124,12 +122,6 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
         (agent_id,),
     )
     return list(rows)
-
-
-def harnesses(database: Database, agent_id: str) -> list[str]:
-    """Returns the harnesses of an agent's sessions."""
-    every = "select distinct harness from thread_sessions where agent_id = ? and harness is not null order by 1"
-    return [harness for (harness,) in database.execute(every, (agent_id,))]
 
 
 # ── files with words, or that tell of a deed ──
