@@ -1210,16 +1210,6 @@ class EntitySettled(TypedDict):
 EntityCheck = EntityChecked | EntitySettled
 
 
-class EntityPromote(TypedDict):
-    id: str
-    event_id: str
-    kind: Literal["user", "part", "relationship"]
-    section: str
-    heading: str
-    schema_version: int
-    migrated: list[str]
-
-
 HistoryForget = Checkpoint
 
 

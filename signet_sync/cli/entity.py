@@ -95,13 +95,24 @@ def _read_text(ctx: click.Context, param: click.Parameter, value: str) -> str:
 _ref = click.argument("ref", type=OfWorkspace(), metavar="ID")
 _ref_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
 _section = click.argument("section")
-_text = click.option("--text", metavar="T", required=True, callback=_read_text, help="The text; - reads it from stdin.")
-_propose = click.option("--propose", is_flag=True, help="Let a person decide (entity review).")
-_expect = click.option("--expect", metavar="HASH", help="Refuse if the section's sha256 (show --json) is another.")
-_rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
-_evidence = click.option(
-    "--evidence", type=OfWorkspace(), metavar="PATH#LINE", help="The line of an artifact that supports it."
+# What says a text for a section, and what it rests on.
+_TEXTS = (
+    click.option("--text", metavar="T", required=True, callback=_read_text, help="The text; - reads it from stdin."),
+    click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".'),
+    click.option(
+        "--evidence", type=OfWorkspace(), metavar="PATH#LINE", help="The line of an artifact that supports it."
+    ),
+    click.option("--expect", metavar="HASH", help="Refuse if the section's sha256 (show --json) is another."),
+    click.option("--propose", is_flag=True, help="Let a person decide (entity review)."),
 )
+
+
+def _writes_section(function: Callable[..., _Call]) -> Callable[..., _Call]:
+    for option in (*reversed(_TEXTS), _section, _ref):
+        function = option(function)
+    return function
+
+
 _reason = click.option("--reason", metavar="R", help="Why.")
 
 
@@ -126,15 +137,14 @@ def create(kind: Kind, name: str, relation: str | None, between: tuple[str, str]
 
 @command("--agent", "--now", "--json", of=entity, short_help="Show an entity, or list all of them.")
 @_ref_or_all
-@click.option("--kind", type=_KIND, help="List only entities of this kind.")
-def show(context: Context, ref: str | None, kind: Kind | None) -> None:
+def show(context: Context, ref: str | None) -> None:
     """Show an entity: its sections and notes, and what is pinned, locked and proposed. Without ID list all of them."""
     with context.opened(lasting=True) as workspace:
         if ref is not None:
             shown = queries.show(workspace, context.agent, ref, now_us=context.now_us)
             context.answer(shown.document(), lambda: _show_entity(shown))
             return
-        found = queries.listing(workspace, context.agent, kind=kind, now_us=context.now_us)
+        found = queries.listing(workspace, context.agent, now_us=context.now_us)
 
     def show_all() -> None:
         if not found:
@@ -183,13 +193,7 @@ def _indent(text: str) -> str:
 
 
 @_writing("Replace the text of a section.", name="set")
-@_ref
-@_section
-@_text
-@_rationale
-@_evidence
-@_expect
-@_propose
+@_writes_section
 @click.option("--reason", metavar="R", help="Why a section is emptied (--text '').")
 def set_(ref: str, section: str, text: str, **grounds: Any) -> _Call:
     """Replace the text of a narrative section; the previous text stays in the event log.
@@ -206,13 +210,7 @@ def set_(ref: str, section: str, text: str, **grounds: Any) -> _Call:
 
 
 @_writing("Add a paragraph to a section or an item to a list.")
-@_ref
-@_section
-@_text
-@_rationale
-@_evidence
-@_expect
-@_propose
+@_writes_section
 def append(ref: str, section: str, text: str, **grounds: Any) -> _Call:
     """Add a paragraph to a narrative section, or an item to a list.
 
@@ -281,14 +279,13 @@ def review(how: Literal["approve", "reject"], proposal: str, reason: str | None)
 
 @command("--agent", "--json", of=entity, short_help="List the events of an entity, with the text before and after.")
 @_ref_or_all
-@click.option("--limit", type=click.IntRange(0), default=0, help="Most events shown (default: all).")
-def log(context: Context, ref: str | None, limit: int) -> None:
+def log(context: Context, ref: str | None) -> None:
     """List the events of an entity (without ID: of all), newest first, with the text before and after.
 
     entity undo takes one of them back.
     """
     with context.opened(lasting=True) as workspace:
-        found = queries.log(workspace, context.agent, ref, limit=limit)
+        found = queries.log(workspace, context.agent, ref)
 
     def show_all() -> None:
         if not found:
@@ -426,15 +423,3 @@ def _show_plan(planned: Sequence[Resolution]) -> None:
         click.secho(f"{display(one.drift.path)}: {one.drift.message}", bold=True)
         for line in one.diff().split("\n")[2:]:
             click.secho(f"  {line}", fg={"+": "green", "-": "red"}.get(line[:1]))
-
-
-@command("--agent", "--now", "--json", of=entity, short_help="Turn a field of Extensions into a section.")
-@click.argument("field")
-@click.option("--kind", type=_KIND, help="The entities' kind, if several kinds have the field.")
-@click.option("--actor", type=_ACTORS, required=True, help="Must be maintainer.")
-def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> None:
-    """Turn FIELD, a ### heading under Extensions, into a section of its kind, and move it there in every file."""
-    with context.opened(lasting=True) as workspace:
-        done = maintenance.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
-    told = f"{done.heading} is a section of every {done.kind}, from schema version {done.schema_version} on"
-    context.answer(done._asdict(), "\n".join([told, *(f"  {display(path)}" for path in done.migrated)]))

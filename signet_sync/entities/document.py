@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from signet_sync.entities.agent_text import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import body_sha256, normalize, text_sha256, well_formed
-from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, Shape, shapes
+from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, shapes
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split, unknown_entries
 from signet_sync.text.sentences import escape, unescape
 
@@ -170,16 +170,14 @@ def blank(
     file: File = "profile",
     relation: str | None = None,
     participants: Sequence[str] = (),
-    sections: Sequence[Shape] | None = None,
-    schema_version: int = SCHEMA_VERSION,
 ) -> EntityDocument:
     """Makes a new file with all its sections, empty.
 
-    `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` replaces those
-    of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
+    `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids. Raises `UsageError`
+    (`text-empty`) for a title of punctuation only.
     """
     name, is_profile = fit_title(title), file == "profile"
-    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": schema_version}
+    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": SCHEMA_VERSION}
     if is_profile:
         fields |= {"type": relation, "participants": list(participants)}
     fields |= {"created_at": created_at, "updated_at": created_at}
@@ -188,17 +186,14 @@ def blank(
     # For Obsidian: by which names links and the quick switcher find it, and how it may be styled.
     fields |= {"aliases": [name if is_profile else f"{name} notes"], "tags": [f"entity/{kind if is_profile else file}"]}
     fields |= {"cssclasses": ["signet-entity"]}
-    wanted = shapes(kind, file) if sections is None else sections
+    wanted = shapes(kind, file)
     made = [
-        DocumentSection(one.anchor, one.heading, opening_of(one), "" if one is wanted[-1] else "\n") for one in wanted
+        DocumentSection(one.anchor, one.heading, f"## {one.heading}\n<!-- section {one.anchor} -->\n", "\n")
+        for one in wanted
     ]
+    made[-1] = but(made[-1], body="")
     read_back = {key: _as_read(value) for key, value in fields.items()}
     return EntityDocument(f"{serialize(fields)}\n", f"# {escape(name)}\n\n", tuple(made), read_back, name)
-
-
-def opening_of(shape: Shape) -> str:
-    """Returns heading and anchor of a section of the schema."""
-    return f"## {shape.heading}\n<!-- section {shape.anchor} -->\n"
 
 
 # ── sections ──

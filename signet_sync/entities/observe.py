@@ -20,7 +20,7 @@ from signet_sync.entities.repository import Entity, EntityRepository, FileConten
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path, shapes
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
@@ -210,7 +210,7 @@ def _settle_file(
     if seen.text is None and not seen.is_gone:
         assert seen.problem is not None
         raise seen.problem
-    after, facts = replay.judge(seen.text, want, repo.shapes(place.kind, place.file, want), repo.log.of(place.id))
+    after, facts = replay.judge(seen.text, want, shapes(place.kind, place.file), repo.log.of(place.id))
     changed = replay.change(want, after)
     if changed != {replay.PARTS: {}}:
         named = [name for name in changed.get(replay.PARTS, ()) if name not in (replay.HEAD, replay.LEAD)]

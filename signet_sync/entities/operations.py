@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 from signet_sync.entities import document, observe, own_edits, queries, replay, sections
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.agent_text import SafeText, fit_title
-from signet_sync.entities.document import EntityDocument, blank, document_of, render
+from signet_sync.entities.document import EntityDocument, blank
 from signet_sync.entities.events import Actor, Event, Operation, canonical, token_of, tokens_in
 from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
+from signet_sync.entities.sections import Target
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
@@ -29,7 +30,6 @@ from signet_sync.text.sentences import flatten
 Guard = Literal["pin", "unpin", "lock", "unlock"]
 DEPRECATED = "deprecated"
 _STATUS_LENGTH = 40
-_GONE = object()
 
 
 class Caller(TypedDict, total=False):
@@ -175,12 +175,9 @@ def create(
         unused = next((one for one in ids if not repo.log.of(one) and not repo.places([one])), None)
         if unused is None:
             raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
-        version = repo.version(kind)
-        given: dict[str, Any] = {"title": title, "entity_id": unused, "agent_id": agent_id, "schema_version": version}
+        given: dict[str, Any] = {"title": title, "entity_id": unused, "agent_id": agent_id}
         given |= {"relation": edge, "participants": [row.id for row in members], "created_at": iso(repo.now_us)}
-        documents: dict[File, EntityDocument] = {
-            file: blank(kind, file=file, sections=repo.shapes(kind, file, version), **given) for file in FILES
-        }
+        documents: dict[File, EntityDocument] = {file: blank(kind, file=file, **given) for file in FILES}
         profile = documents["profile"]
         for row in members:
             profile = document.append_item(profile, "participants", SafeText(wikilink(row.path, row.title)))
@@ -272,7 +269,7 @@ def _write(
 
     def plan(repo: EntityRepository) -> list[Write]:
         entity = observe.load(repo, ref)
-        where = sections.find_target(repo, entity, section, writer.get("expect"))
+        where = sections.find_target(entity, section, writer.get("expect"))
         if not proposes:
             sections.refuse_guarded(entity, where, actor)
         if empties:
@@ -304,7 +301,7 @@ def prune(
     actor, why = caller.setdefault("actor", "agent"), sections.clean_reason(reason, required=True)
 
     def plan(repo: EntityRepository) -> list[Write]:
-        where = sections.find_target(repo, observe.load(repo, ref), section)
+        where = sections.find_target(observe.load(repo, ref), section)
         sections.refuse_guarded(where.entity, where, actor)
         named = [one for one in document.items(where.section) if item in (one.key, str(one.number))]
         if where.form != "list" and not any(one.text.startswith(PATTERN) for one in named):
@@ -360,7 +357,7 @@ def guard(
     def plan(repo: EntityRepository) -> list[Write]:
         entity, where = observe.load(repo, ref), None
         if section is not None and section.strip() != sections.WHOLE:
-            where = sections.find_target(repo, entity, section)
+            where = sections.find_target(entity, section)
         name = sections.WHOLE if where is None else where.guard_name
         kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
         after = document.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
@@ -390,7 +387,7 @@ def review(
 
     def plan(repo: EntityRepository) -> list[Write]:
         found = queries.find_proposal(repo, proposal)
-        where = sections.find_target(repo, observe.load(repo, found.entity_id), found.section)
+        where = sections.find_target(observe.load(repo, found.entity_id), found.section)
         facts, said = {"proposal": found.id}, {"reason": why}
         if not approve:
             name = where.section.name
@@ -407,9 +404,9 @@ def review(
 
 
 def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Caller]) -> EntityResult:
-    """Takes one edit back, given by its event's id or `ev:…`: what it changed says again what it said before.
+    """Takes one edit back, given by its event's id or `ev:…`: the sections that it changed say what they said before.
 
-    Later edits of other parts stay. Raises `UsageError`: `unknown-event`, `undo-refused` (it changed no text, a
+    Later edits of other passages stay. Raises `UsageError`: `unknown-event`, `undo-refused` (it changed no section, a
     removal took the text, or a later edit changed the same passage), and as `set_section`.
     """
     wanted, actor = next(iter(tokens_in(event)), event.strip().upper()), caller.setdefault("actor", "agent")
@@ -427,32 +424,24 @@ def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Calle
 def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> Write:
     file: File = event.file or "profile"
     now, parts = entity.files[file].document, replay.parts_of(event)
-    nothing = UsageError("the event holds no edit that could be taken back", hint="entity log", code="undo-refused")
-    if now is None or not parts:
-        raise nothing
-    bodies = dict(zip(replay.names_of(now), now.sections, strict=True))
-    where = {
-        name: sections.target_of(repo, entity, file, now, bodies[name])
-        for name in parts
-        if name in bodies and name != "change-log"
-    }
-    for name, target in where.items():
+    nothing = "the event holds no edit of a section that could be taken back"
+    if now is None:
+        raise UsageError(nothing, hint="entity log", code="undo-refused")
+    bodies, where = dict(zip(replay.names_of(now), now.sections, strict=True)), dict[str, Target]()
+    for name in (one for one in parts if one in bodies and one != "change-log"):
+        where[name] = target = sections.target_of(entity, file, now, bodies[name])
         sections.refuse_guarded(entity, target, actor)
         body = _take_back(target.section.body, *parts[name])
         if body is None:
             message = f"{target.section.heading} was changed again since"
             raise UsageError(message, hint=f"entity log {entity.id}", code="undo-refused")
         bodies[name] = replace(target.section, body=body)
-    after, fields = replace(now, sections=tuple(bodies.values())), _fields_before(now, parts)
-    if fields:
-        sections.refuse_guarded(entity, None, actor)
-        changed = {key: value for key, value in fields.items() if value is not _GONE}
-        after = document.with_fields(after, changed, gone=fields.keys() - changed.keys())
+    after = replace(now, sections=tuple(bodies.values()))
     if after == now:
-        raise nothing
-    what = ", ".join(target.section.heading for target in where.values()) or ", ".join(fields)
-    is_core = next((target.is_core for target in where.values()), bool(fields))
-    lines = [f"{what}: the edit of {event.at[:10]} was taken back"] if is_core else []
+        raise UsageError(nothing, hint="entity log", code="undo-refused")
+    changed = ", ".join(target.section.heading for target in where.values())
+    is_core = any(target.is_core for target in where.values())
+    lines = [f"{changed}: the edit of {event.at[:10]} was taken back"] if is_core else []
     after = sections.finish(repo, after, file, lines)
     section = next(iter(where)) if len(where) == 1 else None
     return observe.plan(repo, entity, "undo", actor, file, after, section=section, facts={"of": event.id})
@@ -470,22 +459,3 @@ def _take_back(body: str, at: int, old: str, new: str) -> str | None:
     if len(found) != 1:
         return None
     return body[: found[0].start()] + (f"{former}\n" if former else "") + body[found[0].end() :]
-
-
-def _fields_before(now: EntityDocument, parts: Mapping[str, tuple[int, str, str]]) -> dict[str, Any]:
-    """Returns the fields that an event changed, as they were, without the time of the last change.
-
-    Nothing if their lines have changed since; lines about other fields may have.
-    """
-    _, *texts = parts.get(replay.HEAD, (0, "", ""))
-    old, new = (
-        "".join(line for line in text.splitlines(keepends=True) if not line.startswith("updated_at:")) for text in texts
-    )
-    if not new or now.head.count(new) != 1:
-        return {}
-    before = document_of(now.head.replace(new, old) + render(now)[len(now.head) :])
-    if before is None:
-        return {}
-    keys = (now.fields.keys() | before.fields.keys()) - {"updated_at"}
-    changed = {key for key in keys if now.fields.get(key) != before.fields.get(key)}
-    return {key: before.fields.get(key, _GONE) for key in sorted(changed)}

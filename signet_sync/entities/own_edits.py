@@ -39,52 +39,45 @@ _MOST = 40
 
 
 def patterns(entities: Iterable[EntityFile]) -> list[str]:
-    """Describes the patterns of an agent's active entities in lines with links, the most significant first.
+    """Describes the patterns of an agent's active entities in lines with links; equal files give equal lines.
 
-    Pairs in conflict around a third entity, other pairs in conflict, groups of three or more connected entities. What
-    takes part in a relationship and is not among the entities does not count. Equal files give equal lines.
+    First pairs in conflict around a third entity, then groups of three or more connected entities, the largest first.
     """
     rows = [row for row in entities if row.status != "deprecated"]
     by_title = sorted(
         (row for row in rows if row.kind != "relationship"), key=lambda row: (row.title.casefold(), row.id)
     )
     named = {row.id: _name(row) for row in by_title}  # in the order of titles
-    near: dict[str, set[str]] = {}
-    polar: set[tuple[str, str]] = set()
+    near: dict[str, set[str]] = {one: set() for one in named}
+    polar = set[tuple[str, str]]()
     for edge in (row for row in rows if row.kind == "relationship"):
-        of_edge = [one for one in named if one in edge.participants]
         kind = " ".join((edge.type or "").casefold().replace("-", " ").replace("_", " ").split())
-        for one, other in combinations(of_edge, 2):
-            near.setdefault(one, set()).add(other)
-            near.setdefault(other, set()).add(one)
+        for one, other in combinations([one for one in named if one in edge.participants], 2):
+            near[one].add(other)
+            near[other].add(one)
             polar |= {(one, other)} if kind in POLAR_TYPES else set()
 
     def names(ids: Iterable[str]) -> str:
         found = [name for one, name in named.items() if one in set(ids)]
-        if len(found) > _NAMED + 1:
-            found = [*found[:_NAMED], f"{len(found) - _NAMED} more"]
-        return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+        found = [*found[:_NAMED], f"{len(found) - _NAMED} more"] if len(found) > _NAMED else found
+        return " and ".join(filter(None, [", ".join(found[:-1]), found[-1]]))
 
-    around, alone, groups, seen = [], [], [], set[str]()
-    order = list(named)
-    for pair in sorted(polar, key=lambda pair: (order.index(pair[0]), order.index(pair[1]))):
-        shared = near[pair[0]] & near[pair[1]]
-        if shared:
-            around.append(f"{names(pair)} are polarized around {names(shared)}.")
-        else:
-            alone.append(f"{names(pair)} are polarized.")
-    for first in (one for one in order if one in near):
-        if first not in seen:
-            group, edge_of = {first}, [first]
-            while edge_of:
-                new = near[edge_of.pop()] - group
-                group |= new
-                edge_of.extend(new)
-            seen |= group
-            groups.append(group)
-    groups.sort(key=lambda group: -len(group))
-    hanging = [f"{names(group)} hang together." for group in groups if len(group) >= GROUP_MEMBERS]
-    return [*around, *alone, *hanging][:LIMIT]
+    lines = [
+        f"{names(pair)} are polarized around {names(shared)}."
+        for pair in combinations(named, 2)
+        if pair in polar and (shared := near[pair[0]] & near[pair[1]])
+    ]
+    groups, seen = list[set[str]](), set[str]()
+    for first in (one for one in named if one not in seen):
+        group, waiting = {first}, [first]
+        while waiting:
+            new = near[waiting.pop()] - group
+            group |= new
+            waiting.extend(new)
+        seen |= group
+        groups += [group] if len(group) >= GROUP_MEMBERS else []
+    lines += [f"{names(group)} hang together." for group in sorted(groups, key=lambda group: -len(group))]
+    return lines[:LIMIT]
 
 
 def _name(row: EntityFile) -> str:
@@ -117,7 +110,7 @@ def update_patterns(repo: EntityRepository) -> bool:
 def _plan_pattern(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Write | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = sections.find_target(repo, entity, OVERVIEW)
+        where = sections.find_target(entity, OVERVIEW)
         sections.refuse_guarded(entity, where, "observer")
     except UsageError:
         return None
@@ -146,14 +139,6 @@ def _plan_pattern(repo: EntityRepository, entity: Entity, wanted: list[SafeText]
 # ── days ──
 
 LOG = "change-log"
-# Operations that an entry counts, and their words in it. Daily summaries are not counted.
-_WORDS = {
-    "create": "created", "set": "set", "clear": "emptied", "append": "appended", "append_item": "item added",
-    "prune_item": "item pruned", "deprecate": "deprecated", "status": "status changed", "pin": "pinned",
-    "unpin": "unpinned", "lock": "locked", "unlock": "unlocked", "propose": "proposed", "approve": "approved",
-    "reject": "rejected", "undo": "taken back", "schema": "schema changed", "human_edit": "edited by hand",
-    "resolve": "drift settled", "restate": "text removed", "erase": "text removed",
-}  # fmt: skip
 
 
 def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> tuple[str, ...]:
@@ -177,7 +162,7 @@ def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> 
             if entity is None:
                 continue
             with suppress(UsageError):  # a person has locked or pinned it, or changed its form
-                where = sections.find_target(repo, entity, LOG)
+                where = sections.find_target(entity, LOG)
                 sections.refuse_guarded(entity, where, "observer")
                 item = fit_item(f"{day} — {entry_text(events)}")
                 after = sections.finish(repo, document.append_item(where.document, LOG, item), "profile", [])
@@ -191,12 +176,12 @@ def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> 
 
 
 def entry_text(events: Sequence[Event]) -> str:
-    """Summarises the events of a day: `5 events: 3 set, 2 item added; by agent 4, person 1`.
+    """Summarises the events of a day: `5 events: 3 set, 2 append item; by agent 4, person 1`.
 
     The two events that create an entity, one for each file, count as one.
     """
     counting = [event for event in events if not (event.op == "create" and event.file == "notes")]
-    ops = Counter(_WORDS[event.op] for event in counting)
+    ops = Counter(event.op.replace("_", " ") for event in counting)
     actors = Counter(event.actor for event in counting)
     what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
     who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))

@@ -16,7 +16,7 @@ from signet_sync.entities.repository import EntityRepository, FileContent, words
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats import frontmatter
-from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
+from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path, shapes
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import locations, state_dir
 from signet_sync.storage.database.connection import Database
@@ -154,7 +154,7 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
             continue
         if file == "profile":
             fields = dict(document.fields)
-        forms = {shape.anchor: shape.form for shape in repo.shapes(row.kind, file, document)}
+        forms = {shape.anchor: shape.form for shape in shapes(row.kind, file)}
         for section in document.sections:
             name = f"notes/{section.name}" if file == "notes" else section.name
             listed = items(section) if forms.get(section.anchor or "", "narrative") != "narrative" else None
@@ -231,18 +231,18 @@ def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Entit
         return view(repo, repo.find(row.id) or row)
 
 
-def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[EntityFile]:
+def listing(workspace: Workspace, agent_id: str, *, now_us: int) -> list[EntityFile]:
     """Lists the entities of an agent by kind and title."""
     with _open(workspace, agent_id, now_us) as repo:
         observe.look(repo, None)
-        return list_entities(repo, kind)
+        return list_entities(repo)
 
 
-def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Event]:
-    """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
+def log(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Event]:
+    """Lists the events of an entity (None: of all), newest first. Raises as `show`."""
     with _open(workspace, agent_id) as repo:
         found = repo.log.events() if ref is None else repo.log.of(_identify(repo, ref))
-    return found[::-1][: limit or None]
+    return found[::-1]
 
 
 def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
@@ -358,7 +358,7 @@ def _lint_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
                 given[event.section] = read_rationale(said)
             except UsageError:
                 continue
-    for one in lint(document, repo.shapes(place.kind, place.file, document)):
+    for one in lint(document, shapes(place.kind, place.file)):
         why = given.get(one.anchor or "") if one.code == "too-long" else None
         if why is None:
             found.append(one)

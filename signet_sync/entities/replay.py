@@ -6,11 +6,11 @@ the text before and after; or the whole file, where sections themselves came, we
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as but
+from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from signet_sync.entities.document import (
     DocumentProblem,
-    DocumentSection,
     EntityDocument,
     document_of,
     parse,
@@ -27,8 +27,6 @@ SIMILARITY = 0.85
 # A change of one of these means that the file belongs to another entity or has another form.
 GUARDED = ("kind", "id", "agent_id", "schema_version")
 _NEARBY = 2  # the largest distance, in sections, between a section that lost its anchor and its former position
-_COMPARED = 20_000  # characters of bodies that are compared
-_TELLING = 40  # shorter bodies may be alike by chance
 
 
 def names_of(document: EntityDocument) -> list[str]:
@@ -241,29 +239,24 @@ def _merge(
 def _heal(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:
     """Puts back the one anchor that a file lost; None if its section is not certain.
 
-    Candidates are sections at most two places from its own whose anchor is not known. The one with the same heading
-    wins, otherwise the one most similar by heading or body.
+    It is the one section at most two places from its own that has no known anchor and nearly the same heading.
     """
     known = names_of(want)
     place = known.index(name)
     section = want.sections[place]
     near = range(max(0, place - _NEARBY), min(len(disk.sections), place + _NEARBY + 1))
-    free = [at for at in near if disk.sections[at].anchor not in known]
-    ranked = sorted(((_compare(disk.sections[at], section), at) for at in free), reverse=True)
+    wanted = section.heading.casefold()
+    ranked = sorted(
+        (
+            (SequenceMatcher(None, wanted, disk.sections[at].heading.casefold()).ratio(), at)
+            for at in near
+            if disk.sections[at].anchor not in known
+        ),
+        reverse=True,
+    )
     if not ranked or ranked[0][0] < SIMILARITY or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
         return None
     sections = list(disk.sections)
     sections[ranked[0][1]] = but(sections[ranked[0][1]], opening=section.opening)
     healed = document_of(render(but(disk, sections=tuple(sections))))
     return healed if healed is not None and name in names_of(healed) else None
-
-
-def _compare(found: DocumentSection, section: DocumentSection) -> float:
-    if found.heading.casefold() == section.heading.casefold():
-        return 2.0
-    from rapidfuzz import fuzz
-
-    heading = fuzz.ratio(found.heading.casefold(), section.heading.casefold())
-    long = min(len(found.body), len(section.body)) >= _TELLING
-    body = fuzz.ratio(found.body[:_COMPARED], section.body[:_COMPARED]) if long else 0.0
-    return max(heading, body) / 100

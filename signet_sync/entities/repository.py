@@ -32,20 +32,16 @@ from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import (
-    COMMON,
+    CORE,
     FILES,
     FOLDERS,
     KINDS,
-    SCHEMA_VERSION,
     EntityPlace,
     File,
-    Kind,
-    Shape,
     ledger_page,
     original_of,
     parse_ledger_page,
     parse_path,
-    shapes,
 )
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import agent_folder
@@ -62,7 +58,6 @@ _PAGE_BYTES = 64 << 20
 _FILE_BYTES = SIZE_LIMIT * 4
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _MARKUP = "#>-*+ \t"
-_COMMON = {shape.anchor for shape in COMMON}
 _MEMBERS = "participants"  # the list of participants is no description of a relationship
 _NARROW = 240  # characters of the one line that describes an entity
 
@@ -361,30 +356,6 @@ class EntityRepository:
             lines = len(self.log.lines())
             entities_store.set_log_end(self.workspace.database, self.agent_id, last.hash, last.id, lines)
 
-    # ── schema ──
-
-    def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
-        """Returns the fields of a kind that became sections, each with the schema version that introduced it."""
-        found = []
-        for event in self.log.events('"op":"schema"'):
-            match event.text if event.entity_id is None else None:
-                case {"kind": of, "anchor": str(anchor), "heading": str(heading), "version": int(since)} if of == kind:
-                    found.append((since, Shape(anchor, heading, "narrative", 300)))
-        return sorted(found, key=lambda rule: rule[0])
-
-    def version(self, kind: Kind) -> int:
-        """Returns the current schema version of a kind."""
-        return max((version for version, _ in self.rules(kind)), default=SCHEMA_VERSION)
-
-    def shapes(self, kind: Kind, file: File, document: EntityDocument | int) -> tuple[Shape, ...]:
-        """Returns the sections that a file should have at a schema version, or at its own."""
-        version = document if isinstance(document, int) else version_of(document)
-        known = shapes(kind, file)
-        if file == "notes" or version <= SCHEMA_VERSION:
-            return known
-        own = known[: len(known) - len(COMMON)]
-        return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
-
     # ── rows ──
 
     def drift(self) -> list[Finding]:
@@ -415,7 +386,7 @@ class EntityRepository:
         document, place, core = seen.document, seen.place, dict[str, str]()
         assert document is not None
         if place.file == "profile":
-            wanted = {shape.anchor for shape in self.shapes(place.kind, "profile", document)} - _COMMON
+            wanted = {shape.anchor for shape in CORE[place.kind]}
             texts = {one.anchor: text_of(one) for one in document.sections if one.anchor in wanted}
             core = {anchor: text for anchor, text in texts.items() if anchor and text}
         # One line that describes it: the first words of its first section that has any.
@@ -445,12 +416,6 @@ class EntityRepository:
 def new_ulid(now_us: int) -> str:
     """Makes a new, unique ULID for this instant."""
     return ulid_at(now_us, os.urandom(ENTROPY))
-
-
-def version_of(document: EntityDocument) -> int:
-    """Returns the schema version stated in a file."""
-    text = _text(document.fields.get("schema_version"))
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else SCHEMA_VERSION
 
 
 def words(value: object) -> tuple[str, ...]:

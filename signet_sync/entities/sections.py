@@ -14,7 +14,7 @@ from signet_sync.entities.lint import size_of, too_long
 from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import Entity, EntityRepository, new_ulid, words
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
+from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of, shapes
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
@@ -77,7 +77,7 @@ class Target:
         return f"{_NOTES}{self.section.name}" if self.file == "notes" else self.section.name
 
 
-def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str | None = None) -> Target:
+def find_target(entity: Entity, name: str, expect: str | None = None) -> Target:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`.
 
     Raises `UsageError`: `section-unknown`, and `section-changed` if its hash is not the one to `expect`.
@@ -90,15 +90,13 @@ def find_target(repo: EntityRepository, entity: Entity, name: str, expect: str |
     if expect is not None and body_sha(section) != expect:
         message = f"{section.heading} has changed since it was read"
         raise UsageError(message, hint="read it again", code="section-changed")
-    return target_of(repo, entity, file, within, section)
+    return target_of(entity, file, within, section)
 
 
-def target_of(
-    repo: EntityRepository, entity: Entity, file: File, within: EntityDocument, section: DocumentSection
-) -> Target:
+def target_of(entity: Entity, file: File, within: EntityDocument, section: DocumentSection) -> Target:
     """Returns a section of a file of an entity as a target."""
-    shapes = {shape.anchor: shape for shape in repo.shapes(entity.place.kind, file, within)}
-    return Target(entity, file, within, section, shapes.get(section.anchor or ""))
+    shape = next((one for one in shapes(entity.place.kind, file) if one.anchor == section.anchor), None)
+    return Target(entity, file, within, section, shape)
 
 
 def refuse_guarded(entity: Entity, where: Target | None, actor: Actor) -> None:

@@ -48,7 +48,7 @@ DOORS = (
     (EventLog, "_put"),
     (writing, "create_once"),
     (writing, "replace"),
-    (writing, "rename_folder"),
+    (writing, "move_away"),
     (entities_store, "put_files"),
     (entities_store, "set_log_end"),
     (entities_store, "clear_drift"),
@@ -356,11 +356,6 @@ class EntityMachine(RuleBasedStateMachine):
         if events:
             one = events[-1 - number % len(events)].id
             self.carry_out(Request(partial(self.do, operations.undo, one, actor=actor)), how, at)
-
-    @rule(kind=st.sampled_from([None, "part", "user"]), how=HOW, at=AT)
-    def promote(self, kind: Any, how: str, at: int) -> None:
-        act = partial(self.do, maintenance.promote, "Mood", kind, actor="maintainer")
-        self.carry_out(Request(act), how, at)
 
     @rule(keep=st.sampled_from(["file", "events"]), how=HOW, at=AT)
     def settle(self, keep: Any, how: str, at: int) -> None:

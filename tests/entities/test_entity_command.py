@@ -111,7 +111,6 @@ def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str) -> None
         (("append", "inner-critic", "evidence", "--propose", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
         (("create", "planet", "Mars"), "usage"),
-        (("promote", "Colour", "--actor", "agent"), "actor-refused"),
     ):
         answer = vault.entity(*arguments, "--json")
         assert list(answer.json) == ["error"] and answer.json["error"]["hint"], answer

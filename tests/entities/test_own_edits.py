@@ -53,26 +53,23 @@ def test_two_protectors_polarized_around_an_exile():
     assert patterns([*PARTS, *(one._replace(status="deprecated") for one in edges)]) == []
 
 
-def test_a_pair_alone_and_the_spellings_of_its_type():
+def test_the_spellings_of_conflict_and_large_groups():
+    fears = [edge("1", "fears", "Critic", "Exile"), edge("2", None, "Pleaser", "Exile")]
+    around = f"{link('Critic')} and {link('Pleaser')} are polarized around {link('Exile')}."
     for kind in ("polarized", "Polarised", "in-conflict", "IN_CONFLICT", " tension "):
-        assert patterns([*PARTS, edge("1", kind, "Critic", "Pleaser")]) == [
-            f"{link('Critic')} and {link('Pleaser')} are polarized."
-        ]
-    assert patterns([*PARTS, edge("1", "protects", "Critic", "Pleaser"), edge("2", None, "Self", "Critic")]) == [
-        f"{link('Critic')}, {link('Pleaser')} and {link('Self')} hang together."
-    ]
+        assert patterns([*PARTS, *fears, edge("3", kind, "Critic", "Pleaser")])[0] == around
     (line,) = patterns([*PARTS, *(edge(str(n), "knows", "Self", title) for n, title in enumerate(TITLES))])
     assert line.endswith("and 4 more hang together.") and line.count("[[") == 6
-    assert patterns([*PARTS, edge("1", None, "Critic", "Pleaser")]) == patterns(PARTS) == []
-    assert patterns([*PARTS, edge("1", "polarized", "Critic", "Gone"), edge("2", "polarized", "Self", "Self")]) == []
+    for told in ([edge("1", "polarized", "Critic", "Pleaser")], [edge("1", "polarized", "Critic", "Gone")]):
+        assert patterns([*PARTS, *told]) == [], "two alone are told by their relationship"
 
 
 def test_a_title_can_forge_nothing():
     hostile = "A]] [[MEMORY.md|x\n## Head <!-- section role --> `"
     for title in (hostile, "\n"):
         parts = [row("part", "a", title), *PARTS]
-        (line,) = patterns([*parts, edge("1", "polarized", "a", "Exile")])
-        assert sorted(targets(line)) == ["entities/parts/Exile/profile.md", "entities/parts/a/profile.md"]
+        (line,) = patterns([*parts, edge("1", "knows", "a", "Exile"), edge("2", "knows", "a", "Self")])
+        assert sorted(targets(line)) == [f"entities/parts/{name}/profile.md" for name in ("Exile", "Self", "a")]
         assert "\n" not in line and "<!--" not in line and "`" not in line
     assert "|p-a]]" in line
 
@@ -86,6 +83,6 @@ def test_the_same_edges_say_the_same_in_any_order(edges, chance):
     chance.shuffle(shuffled)
     assert patterns(shuffled) == told
     assert len(told) <= LIMIT and len(set(told)) == len(told) and all(line.count("[[") >= 2 for line in told)
-    order = ["polarized around", "polarized.", "hang together."]
+    order = ["polarized around", "hang together."]
     ranks = [next(at for at, words in enumerate(order) if words in line) for line in told]
     assert ranks == sorted(ranks)

@@ -141,7 +141,6 @@ NOT_HERE = {
     "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",
-    "entity promote": "one line in the ledger of events, as a proposal",
     "entity check": "files from the ledger, each as an edit",
     "backup create": "one file: tests/backup/test_backup.py",
     "hooks install": "settings of harnesses: tests/admin/test_hooks.py",

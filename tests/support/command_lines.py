@@ -132,7 +132,6 @@ COMMAND_LINES: dict[str, Line] = {
     "entity log": reads("{entity}"),
     "entity check": reads("{entity}"),
     "entity undo": Line("{edit}"),
-    "entity promote": Line("Mood --actor maintainer"),
     "fleet check": reads("{workspace} --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
