@@ -170,7 +170,7 @@ def score(session: Session, propose: Propose | None = None) -> Result:
     said = headline(found, [subject]) or ""
     offered = propose(session.text, project=subject.project, harness=None) if propose is not None else None
     if offered is not None:
-        found = found._replace(items=offered.items, status=offered.status or found.status)
+        found = found._replace(items=offered.items)
         holding = offered.sentence is not None and passes_strict(offered.sentence, subject)
         said = offered.sentence or "" if holding else headline(found, [subject]) or ""
         counts.update(answers=1, sentences=holding)

@@ -42,16 +42,11 @@ _HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
 _OPENED = late(r"\b(?:gh pr|glab mr) create\b")
 _TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
 _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
-_SEEN = late(r"\b(?:gh pr|glab mr) (?:view|checkout|diff|checks|comment|edit|review|ready)\s+(\d{1,6})\b")
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
-_ELSEWHERE = late(
-    r"\s(?:-R|--repo)[= ]['\"]?([\w./-]+)"
-)  # the repository that a command names: its number is of that one
-_LOGGED = late(r"^\s*(?:\* )?[0-9a-f]{7,12} (?:\([^)]*\) )?(\S.{8,200})$")  # a commit in `git log --oneline`
+_ELSEWHERE = late(r"\s(?:-R|--repo)[= ]")  # another repository, whose numbers are not those of this one
 # After which nobody knows which edits are left, without a commit of its own.
 _SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
 _PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b|\b(?:gt|gh stack) submit\b")
-_PUSHED_TO = late(r"\s*To \S+[:/]\S+$")  # what git prints of a push, whose command may be cut
 _TESTS = late(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|playwright test)\b"
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
@@ -93,10 +88,7 @@ class Commit(NamedTuple):
 
 
 class PullRequest(NamedTuple):
-    """A pull request that was opened or merged: title (may be empty), number or `?`, turn, whether it was merged.
-
-    The number of one that a command names by its repository is `owner/name#7`.
-    """
+    """A pull request that was opened or merged: title (may be empty), number or `?`, turn, whether it was merged."""
 
     title: str
     number: str
@@ -106,7 +98,7 @@ class PullRequest(NamedTuple):
     @property
     def shown(self) -> str:
         """Returns the number as it is shown; empty if it is not known."""
-        return "" if self.number == "?" else f"#{self.number}" if self.number.isdigit() else self.number
+        return "" if self.number == "?" else f"#{self.number}"
 
 
 @dataclass(slots=True)
@@ -114,21 +106,19 @@ class Deeds:
     """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
-    approved, 0 if none was; `seen` counts commands about a pull request by its number; `failing` is whether the last test run failed, None without any, or if something was changed or done unseen
-    since; `loose` are the files edited since the last commit, `removed` those that a command removed, with its turn.
-    `logged` are commits that a log listed.
+    approved, 0 if none was; `failing` is whether the last test run failed, None without any, or if something was
+    changed or done unseen since; `loose` are the files edited since the last commit, `removed` those that a command
+    removed, with its turn.
     """
 
     commits: list[Commit] = field(default_factory=list)
     requests: dict[str, PullRequest] = field(default_factory=dict)
-    seen: Counter[str] = field(default_factory=Counter)
     edits: Counter[int] = field(default_factory=Counter)
     acts: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     loose: dict[str, None] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     commands: dict[str, bool] = field(default_factory=dict)
-    logged: dict[str, None] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
     planned: int = 0
     pushed: int = 0
@@ -208,21 +198,15 @@ class Deeds:
             self.loose.clear()
         if commits and not _SCRATCH.search(command):
             self._commit(call, made, turn)
-        if "git" in bare and " log" in bare:
-            self.logged.update((found[1], None) for line in call.output if (found := _LOGGED.match(line)))
-        pushes = _PUSHED.search(bare) if "push" in bare or "submit" in bare else None
-        if (pushes and "--dry-run" not in bare) or any(map(_PUSHED_TO.match, call.output)):
+        if "--dry-run" not in bare and _PUSHED.search(bare):
             self.pushed = turn
         if "create" in command and _OPENED.search(bare):
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
             self.pushed = turn
-        other = _ELSEWHERE.search(bare)
-        self.seen.update(_SEEN.findall(bare) if other is None and (" pr " in bare or " mr " in bare) else ())
-        if "merge" in bare and (merged := _MERGED.search(bare)):
+        if "merge" in bare and (merged := _MERGED.search(bare)) and not _ELSEWHERE.search(bare):
             number = merged[1] or next(reversed(self.requests), "?")
-            number = f"{other[1]}#{number}" if other and merged[1] and merged[1] not in self.requests else number
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
         if not tests and writes(bare):

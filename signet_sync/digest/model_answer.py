@@ -14,7 +14,6 @@ from signet_sync.digest.outcome import ModelDigest
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap
 from signet_sync.digest.statements import ITEMS, Item, Kind
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest_mark import Status
 from signet_sync.text.index_words import CJK
 
 ANSWER = 40_000  # characters of an answer
@@ -69,19 +68,12 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
             refused.append(f"item {number}: {refusal}")
     if 2 * len(refused) > len(offered):
         return Reading(None, (*refused, "most of its items do not hold"))
-    sentence = status = None
+    sentence = None
     try:
         sentence = _sentence(given.get("sentence"), asked)
     except _Refused as refusal:
         refused.append(f"sentence: {refusal}")
-    try:
-        status = _status(given.get("status"), asked)
-    except _Refused as refusal:
-        refused.append(f"status: {refusal}")
-    return Reading(ModelDigest(sentence, status, tuple(items)), tuple(refused))
-
-
-# ── the form ──
+    return Reading(ModelDigest(sentence, tuple(items)), tuple(refused))
 
 
 def _document(answer: str) -> dict[str, Any]:
@@ -96,9 +88,6 @@ def _document(answer: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _Refused("it is no JSON object")
     return found
-
-
-# ── what it says ──
 
 
 def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
@@ -175,14 +164,3 @@ def _sentence(said: object, asked: ModelQuestion) -> str:
 def _is_name(word: str) -> bool:
     mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     return mixed or word.startswith("-") or not _SIGNS.isdisjoint(word)
-
-
-def _status(said: object, asked: ModelQuestion) -> Status:
-    """Returns the status unless what was done denies it."""
-    if said not in get_args(Status):
-        raise _Refused("an unknown one")
-    if said == "question-only" and asked.changed:
-        raise _Refused("something was changed")
-    if said == "done" and (asked.unfinished or asked.status == "aborted"):
-        raise _Refused("the session ends in the middle of work")
-    return cast(Status, said)

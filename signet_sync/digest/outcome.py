@@ -5,10 +5,9 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds, Printed, read_fetched
-from signet_sync.digest.person import FENCE
 from signet_sync.digest.record import Record, is_trivial, is_unfinished, record_of, status_of
 from signet_sync.digest.reports import headline, turn_notes
-from signet_sync.digest.sentences import EMPTY, IS_CJK, is_question, overlap, split, stems
+from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
 from signet_sync.digest.turns import SpokenMessage, Turn, is_report
 from signet_sync.formats.lazy_pattern import late
@@ -37,8 +36,7 @@ class Outcome(NamedTuple):
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
     that is more than a greeting, of so many `messages` of the person. `edited` are the edited files with their
     number of edits, `commands` the commands run, with whether the last run failed. `opening` are the first words of
-    all, `parting` what the person said when it was stopped, `answer` a sentence of the last report. `status` is None if
-    the speakers cannot be told apart. `chosen`: a model chose items and status.
+    all. `status` is None if the speakers cannot be told apart. `chosen`: a model chose the items.
     """
 
     results: tuple[str, ...] = ()
@@ -48,17 +46,14 @@ class Outcome(NamedTuple):
     edited: Mapping[str, int] = {}
     commands: Mapping[str, bool] = {}
     opening: str = ""
-    parting: str = ""
-    answer: str = ""
     chosen: bool = False
     messages: int = 0
 
 
 class ModelDigest(NamedTuple):
-    """What holds of a model's answer; without sentence or status those of the rules stand, the items stand alone."""
+    """What holds of a model's answer; without a sentence that of the rules stands, the items stand alone."""
 
     sentence: str | None = None
-    status: Status | None = None
     items: tuple[Item, ...] = ()
 
 
@@ -71,24 +66,11 @@ def outcome(transcript: str | Record) -> Outcome:
         return Outcome(edited=deeds.files, commands=deeds.commands, opening=opening)
     own = record.own
     status = status_of(turns, deeds)
-    request = _request(own, _REQUEST)
+    request = _request(own)
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
-    parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
-    results = tuple(_results(turns, deeds, own))
-    stated = tuple(statements(record))
-    answer = "" if results else _find_answer(turns, read_fetched(turns))
-    return Outcome(
-        results, stated, status, request, deeds.files, deeds.commands, opening, parting, answer, messages=len(own)
-    )
-
-
-def _find_answer(turns: Sequence[Turn], fetched: Printed) -> str:
-    """Returns what the agent's last words ask, else say first; empty if they only introduce or repeat a page."""
-    said = [FENCE.sub("", turn.report.text[-4_000:]) for turn in turns if turn.report is not None][-1:]
-    found = [one for text in said for one in split(text.replace("\n", " ")) if not EMPTY.match(one)]
-    found = [*filter(is_question, found[-1:]), *found[:1]]
-    return next((one for one in found if len(stems(one)) > 1 and not fetched.holds(one)), "")
+    results, stated = tuple(_results(turns, deeds, own)), tuple(statements(record))
+    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, messages=len(own))
 
 
 def _opening(turns: Sequence[Turn]) -> str:
@@ -102,9 +84,9 @@ def _opening(turns: Sequence[Turn]) -> str:
     return ""
 
 
-def _request(own: Mapping[int, Sequence[str]], most: int | None = None) -> str:
+def _request(own: Mapping[int, Sequence[str]]) -> str:
     """Returns the first message of the person's own words that is more than a greeting."""
-    return next((text for said in own.values() if len(stems(text := " ".join(said)[:most])) > 1), "")
+    return next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
 
 
 # ── what came out ──
@@ -122,13 +104,13 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     most = 0 if noted else max(0, _PIECES - len(pieces) - 1)
     chosen = [*commits[:most], *commits[-1:]] if len(commits) > 1 else commits
     pieces += [_tidy(one.subject) for one in dict.fromkeys(chosen)]
-    pieces += [noted] if noted and _is_fresh(noted, pieces) else []
+    pieces += [noted] if noted else []
     for turn in _reporting(turns, deeds, own, len(pieces)) if not noted else ():
         assert turn.report is not None
-        line = headline(turn.report.text, " ".join(own.get(turn.number, ())) or _request(own), fetched)
+        line = headline(turn.report.text, fetched)
         # What a report names and a later command removed did not come out.
         gone = any(turn.number < at and name in line for name, at in deeds.removed.items())
-        if line and not gone and _is_fresh(line, pieces):
+        if line and not gone and (not pieces or overlap(line, " ".join(pieces)) < 0.75):
             pieces.append(line)
     named = " ".join(pieces).casefold()
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
@@ -137,10 +119,6 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
-    often = sorted((one for one, times in deeds.seen.items() if times > 1), key=lambda one: -deeds.seen[one])[:2]
-    if often and not any(one.merged or one.title for one in deeds.requests.values()):
-        on = f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
-        pieces[-1:] = [f"{pieces[-1]} ({on})"] if pieces else [f"worked {on}"]
     pieces += _witness(deeds) if pieces else ()
     last = turns[-1]
     asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
@@ -157,11 +135,6 @@ def _witness(deeds: Deeds) -> Iterator[str]:
         yield "later edits uncommitted" if deeds.commits else "not committed"
     if deeds.failing and deeds.changed:
         yield "the last test run failed"
-
-
-def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
-    fresh = stems(line) - stems(" ".join(pieces))
-    return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
 def _find_noted_outcome(turns: Sequence[Turn], fetched: Printed) -> str:

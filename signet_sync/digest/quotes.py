@@ -5,7 +5,6 @@ Beside them stand its deeds, by whose words a step of an earlier session is know
 worked, which are no dead ends any more.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -24,9 +23,6 @@ MESSAGES = 32  # of the person, the newest
 DEEDS, WORKED = 60, 200
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _USER = "\n## User · "
-_PLAN = late(
-    r"\s*Implement the following plan:\s*(?:#+\s*)?(.{5,600})", re.DOTALL
-)  # what Claude Code says for the person
 # A branch that was merged into the one that was checked out, as a transcript shows the command.
 _MERGE = late(
     r"\bgit\b(?: -[cC] \S+)* merge(?=\s)(?:\s+(?:-m\s*(?:\"[^\"]*\"|'[^']*'|\S+)|-(?!-(?:abort|continue|quit))\S+))*"
@@ -39,8 +35,7 @@ class SessionWords(NamedTuple):
     """The quotes of a session in the order of what was said; whether it changed anything; notes, deeds and commands.
 
     A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit,
-    behind branch and name where git printed them, of one that a log lists, of a pull request, of a merge, or of the
-    plan that was carried out.
+    behind branch and name where git printed them, of a pull request, or of a merge.
     """
 
     quotes: tuple[Quote, ...]
@@ -79,10 +74,6 @@ def _deeds(record: Record) -> Iterator[str]:
     for command, failed in deeds.commands.items():
         if "merge" in command and not failed:
             yield from (f"Merge branch '{found[1].removeprefix('origin/')}'" for found in _MERGE.finditer(command))
-    if deeds.changed:
-        plans = (_PLAN.match(turn.words.text) for turn in record.turns if turn.words is not None)
-        yield from (" ".join(plan[1].split()) for plan in plans if plan is not None)
-    yield from deeds.logged
 
 
 def _end_of(transcript: str | Record) -> tuple[Record, int]:

@@ -10,7 +10,6 @@ How a session ended (aborted, blocked, open, question-only, else done) is told b
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds, Printed, deeds_of, read_printed
 from signet_sync.digest.person import FENCE, OwnWords
@@ -42,61 +41,39 @@ _OPTION = late(
 )
 
 
-class _List(NamedTuple):
-    """Options by mark, in their order, and the lines of the first and the last one."""
-
-    options: dict[str, str]
-    first: int
-    last: int
-
-
-def match_answer(message: str, report: str) -> list[tuple[str, str]] | None:
-    """Returns what a message picks of proposals: question (letters may have none) and option; None if it picks none.
-
-    An empty list is an answer whose proposals do not stand there.
-    """
+def match_answer(message: str, report: str) -> list[tuple[str, str]]:
+    """Returns what a message picks of proposals: question (letters may have none) and option; empty if it picks none."""
     said = message.strip()
     if len(said) > _ANSWER or not _NAMES.fullmatch(said):
-        return None
-    marks = list(dict.fromkeys(one.upper() for one in _MARKS.findall(said)))
-    lists, lines = _lists_of(report)
-    first = "1" if marks[0].isdigit() else "A"
-    found = next((one for one in reversed(lists) if first in one.options), None)
-    if found is None or len(found.options) < 2 or not all(mark in found.options for mark in marks):
         return []
-    asked = _find_question(lines, found)
-    return [(asked, found.options[mark]) for mark in marks] if asked is not None else []
-
-
-def _lists_of(report: str) -> tuple[list[_List], list[str]]:
-    """Returns the lists of options of a report in their order, and its lines; letters and numbers are lists apart."""
+    marks = list(dict.fromkeys(one.upper() for one in _MARKS.findall(said)))
     lines = FENCE.sub("", report).split("\n")
-    running: dict[bool, _List] = {}
-    ended: list[_List] = []
+    options, first, last = _find_options(lines, "1" if marks[0].isdigit() else "A")
+    if len(options) < 2 or not all(mark in options for mark in marks):
+        return []
+    # A list that offers work is a menu, and one of numbers without a question a plan.
+    above = [line for line in lines[:first] if line.strip() and not line.lstrip().startswith("|")][-1:]
+    below = [line for line in lines[last + 1 :] if line.strip()][:_BELOW]
+    said_beside = [*reversed(split(plain(" ".join(above)))), *(one for line in below for one in split(plain(line)))]
+    asked = next((one for one in said_beside if is_question(one) and not OFFERS.search(one)), "")
+    if any(map(OFFERS.search, above)) or not (asked or "A" in options):
+        return []
+    return [(asked, options[mark]) for mark in marks]
+
+
+def _find_options(lines: Sequence[str], opening: str) -> tuple[dict[str, str], int, int]:
+    """Returns the last list of options from A or 1 without a gap, by mark, and its first and last line."""
+    options, first, last = dict[str, str](), 0, 0
     for number, line in enumerate(lines):
         found = _OPTION.match(line)
-        if found is None:
+        if found is None or found["mark"].isdigit() != opening.isdigit():
             continue
         mark, text = found["mark"].upper(), plain(found["text"].strip(" |"))
-        before = running.get(mark.isdigit())
-        if before is not None and ord(mark) == ord(next(reversed(before.options))) + 1:
-            running[mark.isdigit()] = _List({**before.options, mark: text}, before.first, number)
-            continue
-        if before is not None:
-            ended.append(running.pop(mark.isdigit()))
-        if mark in "A1":
-            running[mark.isdigit()] = _List({mark: text}, number, number)
-    return sorted([*ended, *running.values()], key=lambda one: one.first), lines
-
-
-def _find_question(lines: list[str], found: _List) -> str | None:
-    """Returns the question beside a list; None if it offers work, or numbers have none: they are a plan or a menu."""
-    above = [line for line in lines[: found.first] if line.strip() and not line.lstrip().startswith("|")][-1:]
-    below = [line for line in lines[found.last + 1 :] if line.strip()][:_BELOW]
-    offers = any(map(OFFERS.search, above))
-    said = [*reversed(split(plain(" ".join(above)))), *(one for line in below for one in split(plain(line)))]
-    asked = next((one for one in said if is_question(one) and not OFFERS.search(one)), "")
-    return None if offers or not (asked or "A" in found.options) else asked
+        if mark == opening:
+            options, first, last = {mark: text}, number, number
+        elif options and ord(mark) == ord(next(reversed(options))) + 1:
+            options[mark], last = text, number
+    return options, first, last
 
 
 END = 400_000  # characters of a transcript's end that are quoted
@@ -133,16 +110,9 @@ class Record:
         An option that a tool printed before is none of the agent's.
         """
         found: list[tuple[str, str, int]] = []
-        proposals = ""  # what the message before answered
         for place, (before, turn) in enumerate(pairwise(self.turns), 1):
             report = before.report.text if before.report is not None else ""
-            message = turn.words.text if turn.words is not None else ""
-            said = match_answer(message, report)
-            if said == [] and (said := match_answer(message, proposals)):
-                found = [one for one in found if one[2] != before.number]
-                report = proposals
-            proposals = report if said else ""
-            for asked, option in said or ():
+            for asked, option in match_answer(turn.words.text, report) if turn.words is not None else ():
                 # Letters without a question answer a request.
                 about = asked or " ".join(self.own.get(before.number, ())[-1:])
                 if about and not self.printed.holds(option, place):

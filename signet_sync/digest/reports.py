@@ -19,9 +19,6 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 
 _READ = 12  # passages of a report
-_ANCHOR = late(
-    r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
-)
 _OPENS = late(
     r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
     r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w)",
@@ -39,49 +36,25 @@ _DID = late(
     r"|\b(?:is|are) now\b|\bnow (?:\w+s|\w+ed)\b|\b(?:habe|wurde|j'ai|a été|he |se ha|foi |ho |è stat)|しました|已|했습니다|добавил|исправ|eklendi|đã",
     re.I,
 )
-
-
 _REFERS = late(r"^\W*(?:this|that|these|those|it|they)\b", re.I)  # to a sentence before, which may not be told
-_PLACE = late(r"\.\w{1,5}:\d+\b")  # what lists places in code says what is there
-_FILE = late(r"\w\.\w{1,5}\W*$|/")
-_MADE = late(r"\b(?:creat|writ|wrote)", re.I)
 
 
-def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
+def headline(report: str, fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
-    wanted = stems(asked[:2_000])
     ranked: list[tuple[float, int, str]] = []
     found = passages(drop_note(report), _READ)
     for place, passage in enumerate(found):
-        if passage.form == "heading":
+        # What is left, waits, or is said about the work did not come out.
+        if passage.form == "heading" or label_of(passage.label) is not None:
             continue
-        for number, sentence in enumerate(split(passage.text)[:6]):
+        for sentence in split(passage.text)[:6]:
             said = _OPENS.sub("", sentence.strip())
-            # A lead-in says what its list does.
-            shortest = 6 if said.endswith((":", "：")) else 2
-            if (
-                len(stems(said)) < shortest
-                or " " not in said
-                or is_question(said)
-                or EMPTY.match(said)
-                or _ADVICE.match(said)
-            ):
+            if len(stems(said)) < 2 or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
                 continue
-            ranked.append((_worth(said, passage, len(ranked), wanted), place * 10 + number, said))
-    best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
-    if best is None:
-        return ""
-    if listed := _tell_list(found, best[1] // 10):
-        return listed
-    text = best[2].rstrip(" .。;:：")
-    # What a report opens with often says what was done, and the next sentence says it in full.
-    first = ranked[0][2].rstrip(" .。;:：")
-    if ranked[0] is not best and len(first) < 60 and _DID.search(first) and not _repeats(first, fetched):
-        text = f"{first}; {text}"
-    if len(text) < 70:
-        more = [one for one in ranked if one[1] > best[1] and one[0] > 0.3 and len(stems(one[2]) - stems(text)) > 2]
-        text += "".join(f"; {one[2].rstrip(' .。;:：')}" for one in more[:1] if not _repeats(one[2], fetched))
-    return re.sub(r"^\d+[.)]\s+", "", text)
+            ranked.append((_worth(said, passage, len(ranked)), place, said))
+    ranked.sort(key=lambda one: -one[0])
+    best = next((one for one in ranked if fetched is None or not fetched.holds(one[2])), None)
+    return "" if best is None else _tell_list(found, best[1]) or best[2].rstrip(" .。;:：")
 
 
 def _tell_list(found: Sequence[Passage], best: int) -> str:
@@ -100,32 +73,20 @@ def _tell_list(found: Sequence[Passage], best: int) -> str:
     lead = found[first - 1].text if first and found[first - 1].text.endswith((":", "：")) else found[first].label
     lead = _OPENS.sub("", lead).rstrip(" :：")
     heads = [passage.head for passage in found[first:last] if passage.head]
-    files = all(_FILE.search(head) for head in heads)
-    if len(heads) > 1 and (_MADE.search(lead) if files else _DID.search(lead)):
+    if len(heads) > 1 and _DID.search(lead):
         return f"{lead}: {', '.join(heads)}"
-    if not files and (len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1):
+    if len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1:
         return ", ".join(heads)
     return f"{lead}: {'; '.join(passage.text for passage in found[first:last])}" if leads else ""
 
 
-def _repeats(said: str, fetched: Printed | None) -> bool:
-    return fetched is not None and fetched.holds(said)
-
-
-def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:
-    """Returns how well a sentence says what came out: its place, its section, what it names and whether it acts."""
-    label = label_of(passage.label)
-    score = {"aside": -3.0, "blocker": -2.5, "result": 0.7}.get(label or "", 0.0)
-    score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
-    own, anchored, did = stems(said), _ANCHOR.search(said) is not None, _DID.search(said) is not None
+def _worth(said: str, passage: Passage, before: int) -> float:
+    """Returns how well a sentence says what came out: its place, and whether it acts."""
+    did, leads = _DID.search(said) is not None, said.endswith((":", "："))
     # An item that tells of no deed is a part of something that only its list says, and so is what leads to a list.
-    score -= (
-        1.1 * (passage.form == "item") + 0.9 * (passage.form == "item" and not did) + 0.9 * said.endswith((":", "："))
-    )
-    score += 0.9 * did + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= 1.2 * (len(own) < 4) + 0.8 * (_REFERS.match(said) is not None)
-    score -= 2.0 * (_PLACE.search(said) is not None and not did)
-    return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)
+    score = (0.8 if not before else 0.0) - 0.18 * before - 0.9 * leads
+    score -= (1.1 if did else 2.0) * (passage.form == "item") + 1.2 * (len(stems(said)) < 4)
+    return score + 0.9 * did - 0.8 * (_REFERS.match(said) is not None)
 
 
 Label = Literal["outcome", "decided", "next", "blocked", "tried"]

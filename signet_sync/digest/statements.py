@@ -116,22 +116,11 @@ def _list_labelled(record: Record) -> Iterator[Item]:
                 yield Item(kind, said[:_LONGEST], "person", record.lines[turn.number][0], turn.number, "labelled")
 
 
-# Asks for a choice, and does not say of what.
-_BARE = late(
-    r"\W*(?:which|what)(?: (?:one|option|approach|of (?:these|them|the above)))?"
-    r"(?: (?:would|do|should|shall) (?:you|i|we))?(?: (?:rather )?(?:prefer|like|choose|pick|want|go with|do))?\W*",
-    re.IGNORECASE,
-)
-
-
 def tell_pick(asked: str, said: str) -> str:
-    """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one.
-
-    A question such as "Which would you prefer?" says nothing of its own.
-    """
+    """Returns what was picked with what was asked; empty if the answer asks something itself, or is a long one."""
     if len(said) >= _PICK or any(map(is_question, split(said))):
         return ""
-    return f"{asked[: _LONGEST - len(said)]} — {said}" if not _BARE.fullmatch(asked) else said
+    return f"{asked[: _LONGEST - len(said)]} — {said}"
 
 
 def _list_of_note(record: Record) -> Iterator[Item]:

@@ -1,15 +1,14 @@
 """Writes what a session's outcome is told by: its summary, and its one sentence.
 
-A summary holds what rules found, with the items that a model chose where there are some. The sentence says results
-first, open points last; that of the newest of several segments includes the results of earlier ones.
+A summary holds what rules found, with the items that a model chose where there are some. The sentence says results;
+that of the newest of several segments includes the results of earlier ones.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from signet_sync.digest.outcome import Item, Kind, Outcome, clip, outcome
-from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import COMMON, IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of
@@ -166,12 +165,11 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
     if not said:
         return None
     first = contexts[0]
-    files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
-    last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
+    last = f"{{}} (session of {first.day}, {first.kind}.md)"
     for text in (said, " ".join(said.split()[: MAX_WORDS - _FRAME])):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", *files, last):
+        for form in ("{}", f"{{}} (session of {first.day})", last):
             sentence = _anchor(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):
@@ -185,13 +183,11 @@ def results_text(outcome: Outcome) -> str:
     told = overlap(request, " ".join(outcome.results)) >= 0.5
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
-        return _describe_stop(request, parts, _clean(_cut(outcome.parting, 120)))
+        said = f"{request or 'the work'}: stopped midway" if request or parts else ""
+        return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
     if not parts:
-        answer, _ = _shorten(outcome.answer, MAX_WORDS - _FRAME - words(request))
-        return f"asked: {request}{f'; answered: {answer}' if answer else ''}" if request else ""
-    if outcome.status == "question-only" and request:
-        return f"asked: {request}; learned: {_join_parts(parts[:2])}"
-    text = _add_what_is_left(outcome, parts)
+        return f"asked: {request}" if request else ""
+    text = _join_parts(parts)
     # What was asked says what it is about, where the results do not; of several requests it is not what they answer.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
         text += f" ({'asked' if outcome.messages < 2 else 'first asked'}: {request})"
@@ -221,29 +217,6 @@ def _shorten(text: str, most: int) -> tuple[str, bool]:
     return _clean(cut) + ("" if whole else "…"), whole
 
 
-def _describe_stop(request: str, parts: Sequence[str], parting: str) -> str:
-    """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
-    if not request and not parts:
-        return ""
-    said = f"{request or 'the work'}: stopped midway"
-    said += f" ({parting})" if parting else ""
-    return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
-
-
-def _add_what_is_left(outcome: Outcome, parts: list[str]) -> str:
-    text = _join_parts(parts)
-    room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
-    kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
-    left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
-    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
-        left = f"; {lead}: {_clean(left)}"
-        while len(text) + len(left) > room and len(parts) > 1:
-            parts = parts[:-1]
-            text = _join_parts(parts)
-        text += left if len(text) + len(left) <= room + _OVER else ""
-    return text
-
-
 def _join_parts(parts: Sequence[str]) -> str:
     return "; ".join([*parts[:1], *(_continue_sentence(part) for part in parts[1:])])
 
@@ -270,12 +243,6 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
         yield f" (asked: {request})"
     yield f", on {day}"
     yield ", in a session whose transcript stands behind its links"
-
-
-def _names(outcome: Outcome) -> dict[str, None]:
-    """Returns the names of the edited files, in order."""
-    names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
-    return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}
 
 
 def _cut(text: str, limit: int) -> str:
@@ -328,21 +295,6 @@ def join_outcomes(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
 # ── segments; sessions whose files have only a fallback ──
 
 
-class TranscriptRow(Protocol):
-    """The fields of a transcript's row that are used; `content` is sanitized."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def project(self) -> str | None: ...
-    @property
-    def harness(self) -> str | None: ...
-    @property
-    def session_token(self) -> str: ...
-    @property
-    def membership_us(self) -> int: ...
-
-
 class DerivedDigest(NamedTuple):
     """What today's rules derive from a session's transcripts, oldest first.
 
@@ -357,12 +309,12 @@ class DerivedDigest(NamedTuple):
     outcomes: tuple[Outcome, ...]
 
 
-def derive_digest(transcripts: Sequence[TranscriptRow], records: Sequence[Record] = ()) -> DerivedDigest:
-    """Derives a session from its transcripts, oldest first, at least one; `records` are those of the newest ones."""
+def derive_digest(transcripts: Sequence[Any]) -> DerivedDigest:
+    """Derives a session from the rows of its (sanitized) transcripts, oldest first, at least one."""
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
     context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
-    outcomes = [outcome(one) for one in records or [Record(row.content) for row in transcripts[-SEGMENTS:]]]
+    outcomes = [outcome(row.content) for row in transcripts[-SEGMENTS:]]
     return DerivedDigest(
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,

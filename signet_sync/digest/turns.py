@@ -1,7 +1,7 @@
 """Groups a transcript by the person's messages: what was asked, what was done for it, and the report at its end.
 
 A message's Markdown is read as passages: headings, paragraphs and list items, each with the label above it. Labels are
-the names of sections in the languages that agents write: what waits, what came out, what is aside, what says nothing.
+the names of sections in the languages that agents write: what waits, and what is aside.
 Line by line, without a parser of Markdown: that took most of the time of a digest.
 """
 
@@ -152,7 +152,7 @@ def is_report(text: str) -> bool:
 # ── a message as passages ──
 
 
-Label = Literal["blocker", "result", "aside", "empty"]
+Label = Literal["blocker", "aside"]
 
 # One row a language. A name counts whole, without numbers, marks and emoji around it.
 _NAMES: dict[Label, str] = {
@@ -160,14 +160,6 @@ _NAMES: dict[Label, str] = {
         "blocked|blocked by|blocked on|blocker|blockers|open blockers|waiting for|waiting on"
         "|blockiert|blockiert durch|wartet auf|bloqué|bloqué par|blocages|bloqueado|bloqueado por|bloqueos|bloqueios"
         "|bloccato|bloccato da|ブロック|ブロック中|ブロッカー|阻塞|卡住|차단|막힘|заблокировано|ждёт|блокеры|engellendi"
-    ),
-    "result": (
-        "solution|the solution|fix|the fix|outcome|result|results|what i did|what changed|what i changed|changes"
-        "|changes made|implemented|done|answer|short answer|tl;dr|recommendation|conclusion|root cause and fix"
-        "|lösung|ergebnis|geändert|änderungen|umgesetzt|fazit|antwort|solution apportée|résultat|modifications|fait"
-        "|réponse|solución|resultado|cambios|hecho|respuesta|solução|mudanças|feito|soluzione|risultato|modifiche|fatto"
-        "|結果|対応内容|変更|変更点|実装内容|結論|解决方案|结果|修改|更改|结论|已完成|결과|변경 사항|완료|결론"
-        "|решение|результат|изменения|сделано|итог|вывод|çözüm|sonuç|kết quả"
     ),
     # What is left, and what is said about the work.
     "aside": (
@@ -184,10 +176,6 @@ _NAMES: dict[Label, str] = {
         "|exemple|vérification|vérifications|remarque|fichiers|fichiers modifiés|causa|contexto|ejemplo|verificación"
         "|nota|archivos|exemplo|verificação|arquivos|contesto|esempio|verifica|file|原因|背景|例|検証|テスト|注意|ファイル"
         "|问题|示例|验证|测试|注意事项|文件|원인|배경|예시|검증|테스트|참고|причина|контекст|пример|проверка|тесты|файлы"
-    ),
-    "empty": (
-        "summary|final summary|overview|status|details|key points|key changes|analysis|findings|plan|report"
-        "|zusammenfassung|überblick|stand|résumé|bilan|resumen|resumo|riepilogo|概要|まとめ|总结|摘要|요약|итоги|özet"
     ),
 }  # fmt: skip
 _OF: dict[str, Label] = {name: label for label, names in _NAMES.items() for name in names.split("|")}

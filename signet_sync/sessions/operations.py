@@ -391,7 +391,7 @@ class _Ending:
         found = outcome(new.words)
         if offered is not None:
             tried = tuple(item for item in found.items if item.rule == "tried")
-            found = found._replace(items=offered.items + tried, status=offered.status or found.status, chosen=True)
+            found = found._replace(items=offered.items + tried, chosen=True)
         about = {"project": identity["project"], "harness": identity["harness"]}
         summary = self.bodies.get("summary") or digest_summary(
             found, **about, headless=self.headless, looks_up=asks_only_memory(new.words)

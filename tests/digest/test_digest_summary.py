@@ -158,11 +158,9 @@ TEN = ("The lamp burns. Die Lampe brennt immer. La lampe brûle. La lámpara ard
 
 @pytest.mark.parametrize(
     "unit", [
-        SESSION, user(TEN) + assistant(EDIT + TEN), user(TEN), TASK + assistant(TEN * 9),
-        user("use 7 instead of 5") + assistant("Redis or not?"),
-        "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
+        SESSION, user(TEN) + assistant(EDIT + TEN), TASK + assistant(TEN * 9),
         "((((" * 200 + ".py error: \n", call("Bash", "git commit " + "git commit -" * 100),
-        "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
+        "[" * 500 + "](" * 200 + "\n", "- a thing to do\n",
         assistant("Which oil?\n\n1. Rape oil\n2. Whale oil") + user("2"), assistant("``` A) x\n" * 9) + user("b"),
     ],
 )  # fmt: skip
@@ -187,25 +185,15 @@ def test_work_grows_with_the_text(unit: str) -> None:
         user("must not " * 100_000), assistant("done it all now\n" * 10_000),
         user("请修复 не надо やっぱり 안 됩니다 bitte nicht il faut hay que")
          + assistant("已修复 исправлено 修正しました 残り: x"),
-        user("x \ud800 y z"),
-    ],
-    ids=["items", "table", "nesting", "line", "no-user", "languages", "surrogate"],
-)  # fmt: skip
-def test_hostile_texts_are_bounded(text):
-    assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
-
-
-@pytest.mark.parametrize(
-    "text", [
-        user("x") + assistant("x" + " \n" * 30_000 + "x"),
+        user("x \ud800 y z"), user("x") + assistant("x" + " \n" * 30_000 + "x"),
         user("почини") + assistant(("0" * 600 + "\n\n") * 60) * 12,
         user("x") + "".join(f"- `A` · {STAMP} · x\n  {'`' * n}\n" for n in range(3, 1_500)),
         ("\n" * 1_000 + user("x")) * 1_000, "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
     ],
-    ids=["blanks", "digits", "fences", "empty lines", "turns"],
+    ids="items table nesting line no-user languages surrogate blanks digits fences empty-lines turns".split(),
 )  # fmt: skip
-def test_what_is_not_linear_would_take_hours_with_hostile_texts(text):
-    assert len(made(text)) <= LIMIT
+def test_hostile_texts_are_bounded_and_none_takes_long(text):
+    assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
 
 
 # ── the sentence ──
@@ -236,11 +224,11 @@ PR = call("Bash", 'gh pr create --title "Trim the wick of the north lamp"', "htt
     (WICK + assistant("I take it down.\n\n" + EDIT) + interrupted(),
      "lantern: Please trim the wick of the north lamp; It smokes: stopped midway"),
     (WICK + assistant("I will look into it. Which oil would you like?"),
-     "lantern: asked: Please trim the wick of the north lamp; It smokes; answered: Which oil would you like"),
+     "lantern: asked: Please trim the wick of the north lamp; It smokes"),
     (WICK + assistant(EDIT), "lantern: edited wick.py; unfinished: Please trim the wick"),
     (user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less than tallow does."),
-     "lantern: asked: what is the difference between tallow and rape oil; learned: Rape oil smells less"),
-], ids=["report", "commit", "merged", "stopped", "answered", "unfinished", "question"])  # fmt: skip
+     "lantern: Rape oil smells less than tallow does (asked: what is the difference between tallow and rape oil"),
+], ids=["report", "commit", "merged", "stopped", "asked", "unfinished", "question"])  # fmt: skip
 def test_it_says_what_came_out(transcript: str, begins: str) -> None:
     said = told(transcript)
     assert said is not None and said.casefold().startswith(begins.casefold()), said
@@ -272,7 +260,7 @@ def test_where_nothing_came_out_there_is_none(text):
             st.text(max_size=60),
         ),
         max_size=12,
-    ),
+    ),  # fmt: skip
     st.one_of(st.none(), st.sampled_from(["/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]), st.text(max_size=20)),
     st.one_of(st.none(), st.text(max_size=80)),
 )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from said import DONE, EDIT, assistant, call, user
-from transcript_builder import TranscriptBuilder, provider
 
-from benchmarks.digest import main as benchmark
 from signet_sync.digest.model_answer import ANSWER, Reading, read
 from signet_sync.digest.model_question import MOST, ModelQuestion, question
 from signet_sync.digest.outcome import ModelDigest, outcome
@@ -42,7 +39,7 @@ def asked(transcript: str = SESSION) -> ModelQuestion:
 
 def answer(*said: tuple[Any, Any, Any], **more: Any) -> str:
     listed = [{"kind": kind, "turn": turn, "quote": quote} for kind, turn, quote in said]
-    return json.dumps({"sentence": SENTENCE, "status": "done", "items": listed} | more)
+    return json.dumps({"sentence": SENTENCE, "items": listed} | more)
 
 
 def reading(*items: tuple[Any, Any, Any], **more: Any) -> Reading:
@@ -61,7 +58,7 @@ def told(*items: tuple[Any, Any, Any]) -> list[tuple[str, str, str, int]]:
 def test_a_question_has_deeds_own_words_and_reports_and_nothing_that_a_tool_printed() -> None:
     found = asked()
     lines = found.prompt.split("\n")
-    assert lines[1:4] == ["Project: lantern", "Harness: claude-code", "Status by rules: done"]
+    assert lines[1:4] == ["Project: lantern", "Harness: claude-code", "Status: done"]
     assert lines[4:6] == ["Deeds:", "- edited: wick.py"]
     (person,) = (line for line in lines if line.startswith("turn 2 P: "))
     assert person == "turn 2 P: No, paint it green. The keeper's log stays on paper."
@@ -95,17 +92,6 @@ def test_a_question_is_bounded(transcript: str) -> None:
     found = asked(transcript)
     assert 1_000 < len(found.system) + len(found.prompt) <= MOST
     assert max(found.turns) == max(found.lines) and f"turn {max(found.turns)} " in found.prompt
-
-
-def test_questions_about_real_sessions_are_short() -> None:
-    folder = Path(__file__).resolve().parents[3] / "shared" / "real" / "sessions"
-    if not folder.exists():
-        pytest.skip("the real sessions are not here")
-    from benchmarks.digest import read_sessions
-
-    found = [question(one.text, project="/p/x", harness=None) for one in read_sessions(folder, folder)]
-    sizes = sorted(len(one.system) + len(one.prompt) for one in found if one is not None)
-    assert len(sizes) == 27 and sizes[-1] <= MOST and sizes[13] < 7_500
 
 
 # ── what holds ──
@@ -195,7 +181,7 @@ def test_an_answer_is_taken_out_of_its_wrapping(form: str) -> None:
 
 
 def test_without_items_there_are_none() -> None:
-    assert reading() == (ModelDigest(SENTENCE, "done"), ())
+    assert reading() == (ModelDigest(SENTENCE), ())
 
 
 @pytest.mark.parametrize(
@@ -204,22 +190,13 @@ def test_without_items_there_are_none() -> None:
 )
 def test_a_sentence_that_names_what_the_record_does_not_leaves_that_of_the_rules(sentence: Any) -> None:
     digest, (refused,) = reading(sentence=sentence)
-    assert digest == ModelDigest(None, "done") and refused.startswith("sentence: ")
-
-
-def test_a_status_that_deeds_deny_leaves_that_of_the_rules() -> None:
-    for said in ("question-only", "finished", None, ["done"]):
-        digest, (refused,) = reading(status=said)
-        assert digest == ModelDigest(SENTENCE) and refused.startswith("status: ")
-    begun = asked(SESSION + user("Now trim the wick of the north pier.") + assistant("I trim it.\n\n" + EDIT))
-    assert read(answer(), begun).digest == ModelDigest(SENTENCE)
-    assert read(answer(status="blocked"), begun).digest == ModelDigest(SENTENCE, "blocked")
+    assert digest == ModelDigest() and refused.startswith("sentence: ")
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([SENTENCE, "next", "done"]),
     lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["kind", "turn", "quote", "items", "sentence", "status", "done"]), inner),
+    | st.dictionaries(st.sampled_from(["kind", "turn", "quote", "items", "sentence"]), inner),
     max_leaves=20,
 )  # fmt: skip
 
@@ -228,24 +205,3 @@ JSON = st.recursive(
 def test_whatever_is_answered_is_read(document: Any) -> None:
     digest, _ = read(json.dumps(document), asked())
     assert digest is None or all(isinstance(item, Item) for item in digest.items)
-
-
-def test_the_benchmark_counts_what_the_model_of_the_settings_says(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    talk = TranscriptBuilder(tmp_path / "set", "01-queue")
-    talk.exchange(1)
-    talk.exchange(2)
-    keys = [["answer2word"]]
-    item = {"kind": "note", "text": "-", "keys": keys, "weight": 2}
-    labels = {"outcome_keys": [["src/wick.py"]], "status": "open", "items": [item], "traps": []}
-    (tmp_path / "set/01-queue.gold.json").write_text(json.dumps(labels))
-    with pytest.raises(SystemExit, match="no model is set up"):
-        benchmark([str(tmp_path / "set"), "--model"])
-    sentence = "The loop of src/queue.py that waits for question1word is bounded by answer2word in the lantern project."
-    said = answer(("note", 2, "answer2word bounds the retry loop"), sentence=sentence, status="open")
-    provider(tmp_path, f"print({said!r})")
-    benchmark([str(tmp_path / "set"), "--model", "--shown"])
-    told = capsys.readouterr().out
-    assert f"01-queue: {sentence} [open, labelled open]" in told and "+ note (agent, model): Answer 2: " in told
-    assert "answers of the model      1, with a sentence that passes 1" in told

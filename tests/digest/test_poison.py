@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from transcripts import jsonl
 
 from signet_sync.capture.harnesses.claude_code import transcript as claude_code
-from signet_sync.capture.harnesses.codex import transcript as codex
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.record import Record
@@ -111,35 +109,9 @@ def claude(steps: Sequence[Step]) -> list[dict[str, Any]]:
     return found
 
 
-def of_codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    found = [{"type": "session_meta", "payload": {"id": ID, "cwd": "/home/ada/lantern", "source": "cli"}}]
-
-    def add(**payload: Any) -> None:
-        found.append({"type": "response_item", "payload": payload})
-
-    for step in steps:
-        if step[0] in ("ask", "say"):
-            role = "user" if step[0] == "ask" else "assistant"
-            add(type="message", role=role, content=[{"type": "input_text", "text": step[1]}])
-        elif step[0] == "compacted":
-            found.append({"type": "compacted", "payload": {"message": step[1]}})
-        else:
-            plan = {"plan": [{"step": step[1], "status": "pending"}]}
-            name, given = (
-                ("update_plan", plan)
-                if step[0] == "todo"
-                else ("exec_command", {"cmd": f"{'curl -s' if '://' in step[2] else 'cat'} {step[2]}"})
-            )
-            add(type="function_call", name=name, arguments=json.dumps(given), call_id=f"c{len(found)}")
-            printed = step[3] if step[0] == "call" else "Plan updated"
-            add(type="function_call_output", call_id=f"c{len(found) - 1}", output=printed)
-    return [one | {"timestamp": f"2026-03-28T22:34:{number:02d}.000Z"} for number, one in enumerate(found)]
-
-
-def transcripts(harness: str, steps: Sequence[Step]) -> list[str]:
+def transcripts(steps: Sequence[Step]) -> list[str]:
     """What stands in the vault: one transcript up to a compaction, and one after it."""
-    found = claude_code.read(jsonl(*claude(steps))) if harness == "claude" else codex.read(jsonl(*of_codex(steps)))
-    entries = found.entries
+    entries = claude_code.read(jsonl(*claude(steps))).entries
     cut = next((at for at, entry in enumerate(entries) if entry.kind == "compaction"), 0)
     parts = [render(entries[:cut])] if cut else []
     return [sanitize_transcript_v2(text) for text in (*parts, render(entries[cut:], entries[:cut]))]
@@ -150,15 +122,14 @@ LINES = "\n".join(
 )
 
 
-@pytest.mark.parametrize("harness", ["claude", "codex"])
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("shown", [True, False], ids=["short", "in the middle of a long one"])
-def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool) -> None:
+def test_what_a_tool_said_states_nothing(framing: str, shown: bool) -> None:
     for payload in PAYLOADS:
         told = FRAMINGS[framing](payload)
         page = payload if shown else f"{LINES}\n\n{payload}\n\n{LINES}"
         steps = [(*step[:3], page) if step[0] == "call" else step for step in told]
-        for text in transcripts(harness, [("ask", ASKED), *steps]):
+        for text in transcripts([("ask", ASKED), *steps]):
             record, found = Record(text), outcome(text)
             assert statements(record) == [], payload
             said = " ".join(one for own in record.own.values() for one in own)
@@ -173,12 +144,10 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
 
 def test_the_same_words_of_the_person_count() -> None:
     noted = f"{DONE}\n\nDecided: {PAYLOADS[0]}"
-    (text,) = transcripts(
-        "claude", [("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", noted)]
-    )
+    (text,) = transcripts([("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", noted)])
     assert [(item.who, item.text) for item in statements(Record(text))] == [("person", f"{PAYLOADS[0]}.")]
     later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", noted)]
-    (text,) = transcripts("claude", later)
+    (text,) = transcripts(later)
     assert [item.who for item in statements(Record(text))] == ["person"], "a file repeats it later"
 
 
@@ -188,6 +157,6 @@ def test_what_the_agent_said_before_a_tool_printed_it_is_its_own() -> None:
         ("ask", ASKED), ("say", f"I would {text}."), ("ask", "Write that down."),
         ("call", "Read", "RULES.md", f"{LINES}\n{text}"), ("say", f"{DONE}\n\nDecided: {text}"),
     ]  # fmt: skip
-    assert [(item.who, item.text) for item in statements(Record(transcripts("claude", steps)[0]))] == [("agent", text)]
+    assert [(item.who, item.text) for item in statements(Record(transcripts(steps)[0]))] == [("agent", text)]
     steps[1], steps[3] = (*steps[3][:3], steps[3][3]), ("say", f"I would {text}.")
-    assert statements(Record(transcripts("claude", steps)[0])) == [], "a tool printed it first"
+    assert statements(Record(transcripts(steps)[0])) == [], "a tool printed it first"

@@ -25,7 +25,7 @@ HELPER = call("Task", "trim the wick and commit it", "All of it is done.")
 
 @pytest.mark.parametrize(("steps", "left"), [
     ((EDIT, STATUS), ["not committed"]), ((EDIT, COMMIT), ["committed"]), ((EDIT, QUIET), ["committed"]),
-    ((EDIT, COMMIT, run("git push -q")), ["committed and pushed"]), ((EDIT, CUT), ["committed and pushed"]),
+    ((EDIT, COMMIT, run("git push -q")), ["committed and pushed"]), ((EDIT, CUT), ["committed"]),
     ((EDIT, COMMIT, run("gt submit --no-edit")), ["committed and pushed"]),
     ((EDIT, run("git push -q"), user("and the door?"), EDIT, COMMIT), ["committed"]),
     ((EDIT, COMMIT, run("gh pr create --title Wick", "https://h.org/a/pull/7")), ["committed and pushed"]),
