@@ -1,7 +1,7 @@
 """Writes what a session's outcome is told by: its summary, and its one sentence.
 
-A summary holds what rules found, with the items that a model chose where there are some. The sentence says results;
-that of the newest of several segments includes the results of earlier ones.
+A summary holds what rules found, with the items that a model chose where there are some. The sentence says results
+first, open points last; that of the newest of several segments includes the results of earlier ones.
 """
 
 import re
@@ -187,7 +187,7 @@ def results_text(outcome: Outcome) -> str:
         return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
     if not parts:
         return f"asked: {request}" if request else ""
-    text = _join_parts(parts)
+    text = _add_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not; of several requests it is not what they answer.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
         text += f" ({'asked' if outcome.messages < 2 else 'first asked'}: {request})"
@@ -217,6 +217,20 @@ def _shorten(text: str, most: int) -> tuple[str, bool]:
     return _clean(cut) + ("" if whole else "…"), whole
 
 
+def _add_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+    text = _join_parts(parts)
+    room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
+    kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
+    left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
+    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
+        left = f"; {lead}: {_clean(left)}"
+        while len(text) + len(left) > room and len(parts) > 1:
+            parts = parts[:-1]
+            text = _join_parts(parts)
+        text += left if len(text) + len(left) <= room + _OVER else ""
+    return text
+
+
 def _join_parts(parts: Sequence[str]) -> str:
     return "; ".join([*parts[:1], *(_continue_sentence(part) for part in parts[1:])])
 
@@ -233,7 +247,9 @@ def _anchor(text: str, outcome: Outcome, context: SentenceSubject) -> str:
         if words(said) >= MIN_WORDS:
             break
         said += filling
-    return (said if name and said.startswith(name) else said[:1].upper() + said[1:]) + "."
+    # A name or a path keeps its small letter.
+    kept = (name and said.startswith(name)) or not said.split(" ", 1)[0].isalpha()
+    return f"{said if kept else said[:1].upper() + said[1:]}."
 
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:

@@ -348,7 +348,8 @@ def test_a_model_is_asked_once_and_its_items_stand_in_place_of_the_rules(vault, 
     put(vault, talk)
     assert worker(vault).code == 0 and calls(tmp_path) == 1
     text, head = summary_of(vault)
-    assert "*A digest of the transcript whose quotes were chosen by a model." in text and "Status: open.*" in text
+    assert "*A digest of the transcript whose quotes were chosen by a model." in text
+    assert "Status: question-only.*" in text
     assert f"## Decisions\n\n- Answer 1: {QUOTE}. (agent)\n" in text and "- Drain the queue of the pier" in text
     assert "whale oil" not in text.partition("## Decisions")[2], "what rules found is not mixed in"
     assert not any(words in text.partition("## Decisions")[2] for words in ("question1word", "seed is agreed"))

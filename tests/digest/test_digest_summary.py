@@ -260,7 +260,7 @@ def test_where_nothing_came_out_there_is_none(text):
             st.text(max_size=60),
         ),
         max_size=12,
-    ),  # fmt: skip
+    ),
     st.one_of(st.none(), st.sampled_from(["/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]), st.text(max_size=20)),
     st.one_of(st.none(), st.text(max_size=80)),
 )
