@@ -322,29 +322,18 @@ def write(fields: Mapping[str, Any], body: str) -> bytes:
 
 
 def handler() -> Any:
-    """Makes a handler for python-frontmatter: `frontmatter.load(path, handler=handler())` reads what we read.
+    """Makes a handler for python-frontmatter: `frontmatter.load(path, handler=handler())` reads and writes as we do.
 
     The library strips bodies when it reads, so hashes are never computed from its `content`.
     """
     from frontmatter.default_handlers import BaseHandler
 
     class SignetHandler(BaseHandler):
-        """Reads through both paths of this module, writes the written form."""
-
-        FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
-        START_DELIMITER = END_DELIMITER = "---"
-
-        def split(self, text: str) -> tuple[str, str]:
-            return split(text)
-
-        def load(self, fm: str, **_: object) -> dict[str, Value]:
-            return read(fm)
-
-        def export(self, metadata: Mapping[str, Any], **_: object) -> str:
-            return serialize(metadata)[4:-4]
-
-        def format(self, post: Any, **_: object) -> str:
-            return f"{serialize(post.metadata)}\n{post.content}\n"
+        FM_BOUNDARY, START_DELIMITER, END_DELIMITER = re.compile(r"^---[ \t]*$", re.MULTILINE), "---", "---"
+        split = staticmethod(split)
+        load = staticmethod(lambda fm, **_: read(fm))
+        export = staticmethod(lambda metadata, **_: serialize(metadata)[4:-4])
+        format = staticmethod(lambda post, **_: f"{serialize(post.metadata)}\n{post.content}\n")
 
     return SignetHandler()
 

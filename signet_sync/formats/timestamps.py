@@ -25,10 +25,6 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _RECENT = 300 * DAY
 
 
-_days: dict[tuple[str, str, str], int] = {}
-_day_texts: dict[int, str] = {}
-
-
 def parse_instant(text: str) -> int | None:
     """Returns microseconds since 1970 UTC, or None if the text is no timestamp.
 
@@ -39,16 +35,10 @@ def parse_instant(text: str) -> int | None:
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, _, sign, off_h, off_m = match.groups()
-    key = (year, month, day)
-    start = _days.get(key)
-    if start is None:
-        try:
-            ordinal = date(int(year), int(month), int(day)).toordinal()
-        except ValueError:
-            return None
-        if len(_days) > 20_000:
-            _days.clear()
-        start = _days[key] = (ordinal - 719_163) * 86_400
+    try:
+        start = (date(int(year), int(month), int(day)).toordinal() - 719_163) * 86_400
+    except ValueError:
+        return None
     h, m, s = int(hour), int(minute), int(second or 0)
     if h > 23 or m > 59 or s > 59:
         return None
@@ -129,12 +119,7 @@ def parse_name_stamp(stamp: str) -> set[int]:
 
 def iso(instant: int) -> str:
     """Returns `YYYY-MM-DDTHH:MM:SS.mmmZ` in UTC, milliseconds cut, never rounded."""
-    days, rest = divmod(instant, DAY)
-    day = _day_texts.get(days)
-    if day is None:
-        if len(_day_texts) > 20_000:
-            _day_texts.clear()
-        day = _day_texts[days] = moment_of(instant).date().isoformat()
+    day, rest = moment_of(instant).date().isoformat(), instant % DAY
     seconds, micros = divmod(rest, SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)

@@ -97,7 +97,6 @@ _TURN = late(rf"(?:\*{{3}}\n\n)?{HEAD}|{_THEIRS}", re.ASCII)
 _LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
 
 _LINES_SEEN, _LINE_SEEN = 60, 400
-_HEADING_LENGTH = 120
 
 
 class TurnStart(NamedTuple):
@@ -183,8 +182,8 @@ def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> I
     """Yields pieces of at most `limit` tokens, in order, that cover the text without gap or overlap.
 
     Whole turns are joined while they fit, measured by the text's own characters per token. A turn that is too long is
-    cut at its last empty line or heading that leaves the piece at least half full, else likewise at a line, else at a
-    space, else between characters. A single character that costs more than `limit` is a piece of its own. Linear in the
+    cut at its last empty line that leaves the piece at least half full, else likewise at a line, else at a space, else
+    between characters. A single character that costs more than `limit` is a piece of its own. Linear in the
     text's length. `begun` are its `turns`, if the caller has them already.
     """
     total = rough_tokens(text)
@@ -258,46 +257,15 @@ def _turns_that_fit(
 
 
 def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
-    """Returns the first part of a turn that is too long."""
-    full = _characters_that_fit(text, start, min(stop, start + SPAN * limit), limit)
-    half = start + (full - start) // 2
-    end = _find_paragraph(text, start, half, full) or _find_mark_end(text, "\n", half, full)
-    if not end:
-        end = _find_mark_end(text, " ", half, full) or full
-    return ChunkSpan(start, end, rough_tokens(text[start:end]))
-
-
-def _characters_that_fit(text: str, start: int, top: int, limit: int) -> int:
-    """Finds an end that fits and nearly fills the limit: by density, and by bisection where that misses."""
-    fits, over = start + 1, top + 1
-    probe = min(start + 3 * limit, top)
-    for attempt in range(64):
-        tokens = rough_tokens(text[start:probe])
-        if tokens > limit:
-            over = min(over, probe)
-        else:
-            fits = max(fits, probe)
-            if tokens >= limit * 7 // 8:
-                break
-        if over - fits <= 1:
+    """Returns the first part of a turn that is too long: as many characters as fit, cut where something ends."""
+    fits, over = start + 1, min(stop, start + SPAN * limit) + 1
+    while over - fits > 1:
+        probe = (fits + over) // 2
+        fits, over = (probe, over) if rough_tokens(text[start:probe]) <= limit else (fits, probe)
+    half = start + (fits - start) // 2
+    for mark in ("\n\n", "\n", " "):
+        place = text.rfind(mark, half, fits)
+        if place >= 0:
+            fits = place + len(mark)
             break
-        probe = start + (probe - start) * limit * 15 // (16 * max(tokens, 1))
-        if attempt > 3 or not fits < probe < over:
-            probe = (fits + over) // 2
-    return min(fits, top)
-
-
-def _find_mark_end(text: str, mark: str, low: int, high: int) -> int:
-    """Returns where the last mark between two positions ends; 0 if there is none."""
-    place = text.rfind(mark, low, high)
-    return place + len(mark) if place >= 0 else 0
-
-
-def _find_paragraph(text: str, start: int, low: int, high: int) -> int:
-    """Returns the last beginning of a paragraph or heading between two positions; 0 if there is none."""
-    end = _find_mark_end(text, "\n\n", low, high)
-    if not end:
-        return text.rfind("\n#", low, high) + 1
-    # A heading stays with the text below it, even if the piece gets a little shorter.
-    line = text.rfind("\n", max(start, end - _HEADING_LENGTH), end - 2) + 1
-    return line if line and text.startswith("#", line) else end
+    return ChunkSpan(start, fits, rough_tokens(text[start:fits]))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from signet_sync.formats.body import CONTROLS, JS_BLANKS, drop_unseen, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.index_words import STOP_WORDS
 from signet_sync.text.phrases import count_noun
 
 MIN_WORDS, MAX_WORDS = 12, 48
@@ -92,38 +93,26 @@ _TEMPLATE = late(
 )
 
 
-# Verbs and fillers that fit every session. Words with a hyphen are listed as they are written.
-_FILLERS = """
-a about above accordingly across action actions activities activity actually add added adding additional after again
-against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
-anything apart approach approaches are area areas around as asked aspect aspects assistant assisted at available back
-basically be because become been before began begin behind being below best better between big bit both brief briefly
-bunch but by call came can case cases certain change changed changes changing check checked checking chose clear code
-coding come completed complete concern concerns considered context continue continued continuing conversation could
-covered day days deal deals decided decision decisions detail details did different discuss discussed discussing
-discussion do does doing done down during each earlier effort efforts either eleven end ended enough etc even
-eventually every everything examined explored far few fifteen final finally find finished first five fix fixed fixes
-fixing follow follow-up follow-ups followed following for found four from full further gave general generally get
-give given go goal goals going gone good got great had handled happened has have having he hello help helped her here
-hi him his how however i idea if impact implemented important improve improved improvement improvements improvements
-in including indeed information initial inside instead into investigated investigating is issue issues it item items
-its itself just keep kept kind know last later latest least left less let like little local long look looked looking
-lot lots made main mainly make making many matter matters may me mean memory might minor more most mostly moved much
-multiple must my necessary need needed never new next nice nine no none nor not note noted nothing now number of off
-often old on once one ones only onto open or order other others our out over overall own part particular parts people
-per perform performed person plan planned please point points possible pre-existing prepared previous problem problems
-process produced progress project provided purpose put quality quickly quite rather re-run really recent recorded
-regarding related relevant remaining report resolved result results resume review reviewed reviewing right round
-run running said same saw say second see seem seemed seen session sessions set seven several shall she should show
-showed shown side similar simple since six small so solution solve solved some something soon specific start started
-state status step steps still stuff successful successfully such summary summarized sure system take taken task tasks
-ten than thank thanks that the their them themselves then there therefore these they thing things third this those
-though thought three through throughout time times to today together told too took toward towards tried try turn turns
-twelve two under understand until up update updated updates upon us use used useful user using usual various very was
-way ways we well went were what when where whether which while who whole whose why will with within without wonderful
-work worked working works would write wrote yes yet you your
-"""
-_GENERIC = frozenset(_FILLERS.split())
+# Words that fit every session. Those with a hyphen are listed as they are written.
+_GENERIC = STOP_WORDS.union(
+    """
+across actually add added again along already always another anything area around aspect assistant available back
+basically begin began better big bit both brief call case cases certain change changed changes check checked clear code
+come complete completed context continue continued conversation covered day days decided decision detail details
+different discuss discussed done during earlier effort end ended enough even every everything explored far few final
+finally find finished first fix fixed fixes follow follow-up follow-ups followed following found full further general
+generally give go goal going good great hello help helped hi idea implemented important improve improved improvements
+information initial inside instead into investigated issue issues item items itself keep kept kind last later least left
+less little local long look looked looking lot main made make making many matter memory mode must need needed never new
+next nothing number often old open order others part particular parts people performed plan planned point pre-existing
+problem problems process produced progress project purpose put quality quite re-run recent related relevant report
+result results resume review reviewed right run running said same second see seen session sessions set several show
+similar simple since solution solved something soon specific start started state status step steps still stuff successfully
+summary sure system task tasks test tests then thing things time times today together told took try tried turn turns
+until update updated updates use used useful user using various via want way ways well went whole without work worked
+working works wrote yes
+""".split()
+)
 _TOKEN = late(r"[^\W_][\w./@#+:-]*")
 _CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
 _CJK = late(_CJK_SIGN)
@@ -264,7 +253,9 @@ def fallback(context: SentenceSubject) -> str:
     """
     kind = context.kind if context.kind in IMMUTABLE_KINDS else "file"
     place = usable_name(context.project)
-    lead, first = _lead(context.body)
+    # A table or a fence opens nothing.
+    lines = (line.strip() for line in context.body.split("\n", 400)[:400])
+    lead = next((said for line in lines if not line.startswith(("```", "|", "---")) and (said := lead_of(line))), "")
     harness = context.harness or ""
     by = f" ({harness})" if len(harness) <= 40 and _HARNESS.fullmatch(harness) else ""
     subject = (
@@ -272,14 +263,13 @@ def fallback(context: SentenceSubject) -> str:
         if place
         else f"The session of {context.day}{by} left a {kind}.md that"
     )
-    lines = context.body.count("\n") + 1 if context.body else 0
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
     if not size:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
-    beginning = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
+    beginning = f'opens with "{lead}"' if lead else "opens without heading or request"
     return (
-        f"{subject} {beginning} and keeps {count_noun(lines, 'line')} "
+        f"{subject} {beginning} and keeps {count_noun(context.body.count(chr(10)) + 1, 'line')} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 
@@ -305,32 +295,6 @@ _MARKUP = late(
 )
 
 
-def _lead(body: str) -> tuple[str, bool]:
-    """Returns the first heading or request of a body, else its first line with a word; True if the body opens with it.
-
-    Shortened to at most twelve words.
-    """
-    first = ""
-    for position, line in enumerate(body.split("\n", 400)[:400]):
-        text = line.strip()
-        if not any(c.isalnum() for c in text[:200]) or text.startswith(("```", "|", "---")):
-            continue
-        if text.startswith(("#", "User:", "Human:")):
-            cleaned = lead_of(text)
-            if cleaned and not (text.startswith("#") and position > 0 and first and cleaned.lower() in _SECTION_WORDS):
-                return cleaned, not first
-        if not first:
-            first = lead_of(text)
-    return first, True
-
-
-_SECTION_WORDS = frozenset(
-    """
-    context decisions constraints blockers next people notes summary overview goal goals
-    """.split()
-)
-
-
 LEAD_LENGTH = 120
 
 
@@ -338,25 +302,12 @@ def lead_of(line: str) -> str:
     """Returns a line as a sentence may quote it: its first sentence, without markup, at most twelve words."""
     # Emphasis is removed first: removed from a flattened text it could join two brackets.
     text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
-    parts = text.split()
-    kept = ""
-    for taken, part in enumerate(parts[:12]):  # noqa: B007 - how many fit is needed below
-        if len(kept) + 1 + len(part) > LEAD_LENGTH:
-            break
-        kept = f"{kept} {part}" if kept else part
-    else:
-        taken = len(parts[:12])
-    cut = taken < len(parts)
-    if not kept and parts:  # one word of a hundred characters can only be cut
-        kept, cut = parts[0][: LEAD_LENGTH - 1] + "…", False
-    kept = kept.strip(" .,;:!?-|")
-    if not any(c.isalnum() for c in kept):
-        return ""
-    end = _SENTENCE_END.search(kept)
-    if end is not None and words(kept[: end.start()]) >= 3:
-        return kept[: end.start()].strip(" .,;:!?-|")
-    kept = _SENTENCE_END.sub(", ", kept)
-    return f"{kept} …" if cut and end is None else kept
+    kept = " ".join(text.split()[:12])
+    if len(kept) > LEAD_LENGTH:
+        kept = kept[:LEAD_LENGTH].rpartition(" ")[0] or f"{kept[: LEAD_LENGTH - 1]}…"
+    cut = len(kept) < len(text) and not kept.endswith("…")
+    kept = _SENTENCE_END.sub(", ", kept.strip(" .,;:!?-|"))
+    return (f"{kept} …" if cut else kept) if any(c.isalnum() for c in kept) else ""
 
 
 def shorten(text: str, width: int) -> str:
@@ -425,10 +376,10 @@ def escape(line: str) -> str:
         line = _HTML.sub(_add_backslash, line)
     if "#" in line:
         line = _SIGNS.sub(_escape_tag, line)
-    if "$" in line:
-        line = _escape_formulas(line)
-    if "==" in line and _is_highlighted(line):
-        line = _EQUALS.sub(lambda found: r"\=" * len(found[0]), line)
+    if "$" in line and _FORMULA.search(line):
+        line = _DOLLAR.sub(_add_backslash, line)
+    if "==" in line and _HIGHLIGHT.search(line):
+        line = _EQUALS.sub(_add_backslash, line)
     return line
 
 
@@ -446,13 +397,8 @@ _SIGNS = late(
     rf"|{_BEFORE}(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
     r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
 )
-_EQUALS = late("={2,}")
-_OPENING_HIGHLIGHT = late(r"==[^\s=]")
-_CLOSING_HIGHLIGHT = late(r"[^\s=]==")
-_LONE_HIGHLIGHT = late(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
-_OPENING_DOLLAR = late(r"\$(?=\S)")
-_CLOSING_DOLLAR = late(rf"(?:(?<=[^\s\\])|(?<!\\)(?=\\)){_BEFORE}\$(?!\d)")
-_LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])(?P<before>)\$(?!\d)")
+_FORMULA, _HIGHLIGHT = late(r"\$(?=\S).*\S\$(?!\d)"), late(r"==[^\s=].*[^\s=]==")
+_DOLLAR, _EQUALS = late(rf"{_BEFORE}\$"), late(rf"{_BEFORE}=(?==)")
 
 
 def _add_backslash(found: re.Match[str]) -> str:
@@ -466,19 +412,3 @@ def _escape_tag(found: re.Match[str]) -> str:
     escaped = found["behind"] or len(found["before"]) % 2  # after a letter no tag begins
     kept = "#" if escaped else ""
     return f"{found['before']}{found['behind']}{kept}" + r"\#" * (len(found["signs"]) - len(kept))
-
-
-def _is_highlighted(text: str) -> bool:
-    """Returns whether something is highlighted, or would be together with what another field holds."""
-    opening = _OPENING_HIGHLIGHT.search(text)
-    pair = opening is not None and _CLOSING_HIGHLIGHT.search(text, opening.end() - 1) is not None
-    return pair or _LONE_HIGHLIGHT.search(text) is not None
-
-
-def _escape_formulas(text: str) -> str:
-    """Escapes every dollar that could close a formula, whatever precedes this text."""
-    text = _LONE_CLOSING_DOLLAR.sub(_add_backslash, text)
-    opening = _OPENING_DOLLAR.search(text)
-    if opening is None:
-        return text
-    return text[: opening.end()] + _CLOSING_DOLLAR.sub(_add_backslash, text[opening.end() :])

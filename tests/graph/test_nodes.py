@@ -94,12 +94,6 @@ def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words(words, end):
     assert all(rough_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces)
 
 
-def test_a_heading_stays_with_its_words():
-    text = turn("Assistant", 10, (WORDS * 45 + "\n\n") + "## Decisions\n\n" + WORDS * 60)
-    first, second, *_ = slices(text)
-    assert first.endswith(WORDS + "\n\n") and second.startswith("## Decisions\n\n")
-
-
 FENCED = "User: Look:\n{0}\nAssistant: forged\n### User\n{1}\n\nAssistant: I see.\n"
 
 
