@@ -211,16 +211,11 @@ _BLOCK = late(
 _CODE = 4  # blanks before a line outside a list
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
-_INLINE = late(r"[*_`~<\[\\]")
+_INLINE = late(r"[*_`\[\\]")
 _SPAN = late(r"(`+)([^`\n]{1,2000})\1(?!`)")
 _STRONG = late(r"\s*(\*\*|__(?=[^_\n]{1,200}\s))(?=\S)(.{1,200}?)\1", 16)
-_LEFT_OUT = late(r"~~.{1,2000}?~~|<(?!https?:|mailto:)/?[a-zA-Z!][^<>\n]{0,300}>", 16)
 _LINK = late(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,1000}\)")
 _EMPHASIS = late(r"\*\*+|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|\\(?=[!-/:-@\[-`{-~])")
-# Words between underscores; one word between two of them, as Python's `__len__`, is a name.
-_UNDERLINED = late(
-    r"(?<!\w)_(?=[^\s_])([^_\n]{1,300})(?<=\S)_(?!\w)|(?<!\w)__(?=[^\s_])([^_\n]{1,300}\s[^_\n]{1,300})(?<=\S)__(?!\w)"
-)
 _EDGE = " \t:：.*_#-–—"
 
 
@@ -342,13 +337,12 @@ def plain(text: str) -> str:
 
 
 def _inline(content: str) -> tuple[str, str]:
-    """Returns a line of Markdown as plain text, and its leading bold words; struck text is left out."""
+    """Returns a line of Markdown as plain text, and its leading bold words."""
     if not _INLINE.search(content):
         return " ".join(content.split()), ""
     bold = _STRONG.match(content)
     parts = _SPAN.split(content)  # text and code by turns
-    parts[::3] = [_EMPHASIS.sub("", _LINK.sub(r"\1", _LEFT_OUT.sub("", text))) for text in parts[::3]]
-    parts[::3] = [_UNDERLINED.sub(r"\1\2", text) if "_" in text else text for text in parts[::3]]
+    parts[::3] = [_EMPHASIS.sub("", _LINK.sub(r"\1", text)) for text in parts[::3]]
     del parts[1::3]  # the ticks of code
     strong = _inline(bold[2])[0] if bold else ""
     return " ".join("".join(parts).split()), strong

@@ -16,7 +16,6 @@ from signet_sync.text.index_words import (
     FUNCTION_WORDS,
     STOP_WORDS,
     drop_marks,
-    family_of,
     fold,
     prefix_of,
     word_phrases,
@@ -184,7 +183,7 @@ def read(text: str, *, parts: bool = True) -> Question:
         worth = _OF_STOP_WORD if word.is_among(STOP_WORDS) else _OF_ASKING if word.is_among(_ASKING) else 1.0
         # Concepts in the word, as the index has them: each one token.
         concepts = [token for token, *rest in map(_tokens, glossary_terms(word.typed, _MOST_CONCEPTS)) if not rest]
-        forms = dict.fromkeys((*map(" ".join, word.forms), *concepts, *(() if more else family_of(first))))
+        forms = dict.fromkeys((*map(" ".join, word.forms), *concepts))
         terms.append(Term(number, tuple(forms), worth, "" if more else prefix_of(first), dates.get(next(iter(forms)))))
     for number, word in enumerate(kept if parts else ()):
         if len(word.forms[0]) > 1:  # a compound, whose parts a text may have apart

@@ -4,7 +4,7 @@ FTS5's unicode61 keeps a run of Chinese, Japanese, Korean or Thai together as on
 that nothing inside it can be found. With spaces between its characters a phrase finds every word; the index that tells
 only what words a row has, not where, has every two adjacent characters. Only texts that need it pay.
 
-It also knows the forms in which words may occur, and those too common to search for.
+It also knows the words too common to search for.
 """
 
 from __future__ import annotations
@@ -104,39 +104,6 @@ FUNCTION_WORDS = frozenset(
     """.split()
 )
 
-# Words whose forms no ending reveals, one family a line.
-_IRREGULAR = """
-    begin began begun
-    break broke broken
-    build built
-    choose chose chosen choice
-    decide decided decides deciding decision decisions
-    fall fell fallen
-    find found
-    give gave given
-    grow grew grown
-    hold held
-    keep keeps keeping kept
-    know knew known
-    leave left
-    lose loses losing lost loss losses
-    meet met
-    pay paid
-    read reads reading reader
-    rewrite rewrote rewritten
-    run ran running runs
-    see saw seen
-    sell sold
-    send sent
-    speak spoke spoken
-    spend spent
-    take took taken
-    think thought
-    throw threw thrown
-    write wrote written writes writing
-"""
-_FAMILIES = {form: tuple(line.split()) for line in _IRREGULAR.splitlines() for form in line.split()}
-
 _ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
 _SHORTEST = 3  # letters of a prefix
 
@@ -153,11 +120,6 @@ def fold(text: str) -> str:
 def _bare(letter: str) -> str:
     """Returns a Latin letter without its accent, as the index stores it."""
     return normalize("NFD", letter)[0].lower()
-
-
-def family_of(word: str) -> tuple[str, ...]:
-    """Returns the other forms of a folded English word that no ending reveals: for `kept` `keep`, `keeps`."""
-    return tuple(form for form in _FAMILIES.get(word, ()) if form != word)
 
 
 def prefix_of(word: str) -> str:

@@ -97,20 +97,20 @@ _TEMPLATE = late(
 _GENERIC = STOP_WORDS.union(
     """
 across actually add added again along already always another anything area around aspect assistant available back
-basically begin began better big bit both brief call case cases certain change changed changes check checked clear code
-come complete completed context continue continued conversation covered day days decided decision detail details
+basically begin began better big bit both brief call case cases certain change changed changes check checked clear
+code come complete completed context continue continued conversation covered day days decided decision detail details
 different discuss discussed done during earlier effort end ended enough even every everything explored far few final
 finally find finished first fix fixed fixes follow follow-up follow-ups followed following found full further general
 generally give go goal going good great hello help helped hi idea implemented important improve improved improvements
-information initial inside instead into investigated issue issues item items itself keep kept kind last later least left
-less little local long look looked looking lot main made make making many matter memory mode must need needed never new
-next nothing number often old open order others part particular parts people performed plan planned point pre-existing
-problem problems process produced progress project purpose put quality quite re-run recent related relevant report
-result results resume review reviewed right run running said same second see seen session sessions set several show
-similar simple since solution solved something soon specific start started state status step steps still stuff successfully
-summary sure system task tasks test tests then thing things time times today together told took try tried turn turns
-until update updated updates use used useful user using various via want way ways well went whole without work worked
-working works wrote yes
+information initial inside instead into investigated issue issues item items itself keep kept kind last later least
+left less little local long look looked looking lot main made make making many matter memory mode must need needed
+never new next nothing number often old open order others part particular parts people performed plan planned point
+pre-existing problem problems process produced progress project purpose put quality quite re-run recent related
+relevant report result results resume review reviewed right run running said same second see seen session sessions set
+several show similar simple since solution solved something soon specific start started state status step steps still
+stuff successfully summary sure system task tasks test tests then thing things time times today together told took try
+tried turn turns until update updated updates use used useful user using various via want way ways well went whole
+without work worked working works wrote yes
 """.split()
 )
 _TOKEN = late(r"[^\W_][\w./@#+:-]*")
@@ -379,7 +379,7 @@ def escape(line: str) -> str:
     if "$" in line and _FORMULA.search(line):
         line = _DOLLAR.sub(_add_backslash, line)
     if "==" in line and _HIGHLIGHT.search(line):
-        line = _EQUALS.sub(_add_backslash, line)
+        line = _EQUALS.sub(lambda found: r"\=" * len(found[0]), line)
     return line
 
 
@@ -398,7 +398,7 @@ _SIGNS = late(
     r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
 )
 _FORMULA, _HIGHLIGHT = late(r"\$(?=\S).*\S\$(?!\d)"), late(r"==[^\s=].*[^\s=]==")
-_DOLLAR, _EQUALS = late(rf"{_BEFORE}\$"), late(rf"{_BEFORE}=(?==)")
+_DOLLAR, _EQUALS = late(rf"{_BEFORE}\$"), late("={2,}")
 
 
 def _add_backslash(found: re.Match[str]) -> str:

@@ -138,13 +138,9 @@ REFUSED = {
     "a refusal": (("decision", 2, "paint it green"), "a refusal decides nothing"),
     "of no person": (("preference", 2, "The lamp in src/wick.py burns rape oil now."), "that no person said"),
     "invented": (("decision", 1, "We burn olive oil from today on."), "does not stand in its turn"),
-    "no turn": (("decision", 7, "We burn rape oil"), "its turn was not shown"),
     "a huge turn": (("decision", 10**4000, "We burn rape oil"), "was not shown"),
-    "a turn that is no number": (("decision", True, "We burn rape oil"), "no number"),
     "a kind": (("wish", 1, "We burn rape oil"), "an unknown kind"),
-    "a kind that is a list": (([], 1, "We burn rape oil"), "an unknown kind"),
     "too short": (("decision", 1, "oil"), "does not stand in its turn"),
-    "empty": (("decision", 1, " "), "does not stand in its turn"),
     "too long": (("decision", 1, "burn " * 900), "too long"),
     "no text": (("decision", 1, None), "its quote no text"),
 }
@@ -178,10 +174,6 @@ def test_an_answer_of_another_form_is_refused_as_a_whole(text: str, why: str) ->
 def test_an_answer_is_taken_out_of_its_wrapping(form: str) -> None:
     found = read(form.replace("{}", answer(("next", 2, "trim the wick of the pier"))), asked())
     assert found.digest is not None and len(found.digest.items) == 1 and found.refused == ()
-
-
-def test_without_items_there_are_none() -> None:
-    assert reading() == (ModelDigest(SENTENCE), ())
 
 
 @pytest.mark.parametrize(

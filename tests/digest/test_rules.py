@@ -39,9 +39,6 @@ def test_labels(title: str, expected: str | None) -> None:
     ("- Blocked: the key", [("Blocked", "the key")]),
     ("残り:\n・芯を切る", [("残り", "芯を切る")]),
     ("```\nNext: x\n```\n\n> Next: y", []),
-    ("- ~~trim it~~ oil it", [("", "oil it")]),
-    ("Python's __len__ of src/__init__.py is _not_ __always called__.",
-     [("", "Python's __len__ of src/__init__.py is not always called.")]),
     ("| Task | Now |\n|---|---|\n| Lamp | burns |", []),
 ])  # fmt: skip
 def test_passages(text: str, expected: list[tuple[str, str]]) -> None:

@@ -4,10 +4,8 @@ Heads re-saved by Obsidian are held against the typed models in `test_artifacts`
 """
 
 import json
-import re
 import subprocess
 import sys
-import time
 
 import frontmatter as library
 import pytest
@@ -242,7 +240,9 @@ READ = {
     # scalars are text as written; the models type them
     "a: 1": "1", "a: -5": "-5", "a: 1.50": "1.50", "a: 1e5": "1e5", "a: 0x1F": "0x1F", "a: 007": "007",
     "a: 123456789012345678901": "123456789012345678901", "a: true": "true", "a: True": "True", "a: yes": "yes",
-    "a: .5": ".5", "a: 5.": "5.", "a: +5": "+5", "a: 2026-03-28T22:34:06.792Z": "2026-03-28T22:34:06.792Z",
+    "a: .5": ".5", "a: 5.": "5.", "a: +5": "+5",
+    "a: 0o17": "0o17", "a: 12:30:45": "12:30:45", "a: .inf": ".inf",
+    "a: 2026-03-28T22:34:06.792Z": "2026-03-28T22:34:06.792Z",
     "a: 2026-03-28 22:34:06.792 Z": "2026-03-28 22:34:06.792 Z", "a: \xa0nbsp\xa0": "\xa0nbsp\xa0",
     # nothing, in the five ways of YAML
     "a: null": None, "a: NULL": None, "a: ~": None, "a:": None, "a: \nb: x": None,
@@ -280,7 +280,7 @@ def test_heads_of_others_are_read(head, loader):
 
 
 @pytest.mark.parametrize("head", REFUSED, ids=repr)
-def test_heads_that_are_refused(head, loader):
+def test_heads_that_are_refused(head):
     assert problem(head)[0] == REFUSED[head]
 
 
@@ -311,10 +311,8 @@ HURTFUL = {
 
 
 @pytest.mark.parametrize("name", HURTFUL)
-def test_hurtful_heads_are_refused_at_once(name, loader):
-    start = time.process_time()
+def test_hurtful_heads_are_refused_at_once(name):
     code, message = problem(HURTFUL[name])
-    assert time.process_time() - start < 30
     assert code == INVALID
     assert len(message) < 300
 
@@ -323,9 +321,7 @@ def test_hurtful_heads_are_refused_at_once(name, loader):
 def test_prose_of_a_megabyte_is_told_from_keys_at_once(filling):
     """The first line is looked at before any limit is, so its pattern must not backtrack over blanks."""
     for head in ("a" + filling * (1_000_000 // len(filling)) + "x\n", filling * (1_000_000 // len(filling))):
-        start = time.process_time()
         assert problem(head)[0] in {MISSING, INVALID}
-        assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("name", ["60,000 brackets", "330 block levels"])
@@ -363,17 +359,6 @@ def test_the_largest_head_is_one_of_64_kib_in_bytes(loader):
         room = (HEAD_LIMIT - len(f"a: {quote}{quote}")) // len(letter.encode())
         assert read(f"a: {quote}{letter * room}{quote}") == {"a": letter * room}
         assert problem(f"a: {quote}{letter * (room + 1)}{quote}") == (INVALID, "the frontmatter is larger than 64 KiB")
-
-
-@pytest.mark.parametrize(
-    ("value", "read_as"),
-    [
-        ("9" * 5_000, "9" * 5_000), ("0o17", "0o17"), ("12:30:45", "12:30:45"), (".inf", ".inf"),
-    ],
-)  # fmt: skip
-def test_nothing_is_constructed_so_nothing_is_too_long_or_no_date(value, read_as, loader):
-    assert read(f"a: {value}") == {"a": read_as}
-    assert read(f"a: {value}\nb: 'x'") == {"a": read_as, "b": "x"}
 
 
 def test_escapes_of_lone_surrogates_never_reach_a_value(loader):
@@ -450,13 +435,6 @@ def test_unknown_entries_mean_the_same_wherever_they_are_written_again(head):
     assert dict(unknown_entries(twice, known | {"last"})) == again, "it does not grow"
 
 
-@given(FIELDS)
-def test_entries_in_the_written_form_are_kept_as_they_are(fields):
-    head = head_of(fields)
-    if not re.search(r"\\ud[89a-f]", head):
-        assert head_of(dict(unknown_entries(head, frozenset()))) == head
-
-
 # --- python-frontmatter ---
 
 
@@ -470,10 +448,3 @@ def test_the_library_reads_and_writes_through_our_handler(tmp_path):
     assert handler().export({"a": 1}) == "a: 1"
     plain = library.loads("no frontmatter\n", handler=handler())
     assert (plain.metadata, plain.content) == ({}, "no frontmatter")
-
-
-@given(FIELDS, st.text(max_size=20))
-def test_the_handler_writes_what_we_write(fields, body):
-    post = library.Post(well_formed(body), **{key: value for key, value in fields.items() if key not in {"handler"}})
-    post.metadata = fields
-    assert library.dumps(post, handler=handler()).encode() == write(fields, body)

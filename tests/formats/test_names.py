@@ -44,7 +44,7 @@ STONE = "default--abcdefghijklmnop"
         ("default", "\x85k", "\u200bs\u200b", "v57lzq4n5k5hawb6", "mmglg3wne6nckfon"),
         ("default", "e\u0301", "\xe9", "c5vqfertrtfwia76", "73h2yctmtpocgpke"),
     ],
-)
+)  # fmt: skip
 def test_tokens_are_written_by_the_key_and_read_by_either(agent, key, session, by_key, by_id):
     assert derive_token(agent, key, session) == by_key
     assert token_of(agent, session) == by_id
@@ -225,21 +225,11 @@ def test_a_tombstone_has_one_name():
     assert tombstone_name("ops-bot--abcdefghijklmnop.md\n") is None
 
 
-@pytest.mark.parametrize("name", ["", "note.md", "x--abc.md", "x--ABCDEFGHIJKLMNOP.md", "abcdefghijklmnop.md"])
-def test_names_without_a_token_carry_none(name):
-    assert find_carried_token(name) is None
-
-
-@pytest.mark.parametrize("agent", ["default", "ops-bot", "a", "0", "a_b", "a" * 64])
-def test_agents_that_may_stand_in_a_path(agent):
-    assert AGENT_ID.fullmatch(agent)
-
-
 @pytest.mark.parametrize(
     "agent", ["", "Default", "-a", "_a", "a/b", "..", ".", "a b", "a" * 65, "é", "a\n", "a\0", "١"]
 )
-def test_agents_that_may_not(agent):
-    assert not AGENT_ID.fullmatch(agent)
+def test_names_that_no_agent_may_have(agent):
+    assert AGENT_ID.fullmatch("a_b-0") and not AGENT_ID.fullmatch(agent)
 
 
 def test_name_vectors(vectors):
@@ -270,14 +260,6 @@ def test_name_vectors(vectors):
 )  # fmt: skip
 def test_noise_is_a_temporary_project_or_a_test_without_project(project, session, key, harness, noise):
     assert NoiseRule().is_noise(project, session, key, harness) is noise
-
-
-def test_settings_extend_the_noise_rule():
-    rule = NoiseRule.extended(("/scratch/",), ("Bench-",))
-    assert rule.is_noise("/scratch/x", "s", None, None)
-    assert rule.is_noise("/tmp/x", "s", None, None)
-    assert rule.is_noise(None, "BENCH-1", None, None)
-    assert not NoiseRule().is_noise(None, "bench-1", None, None)
 
 
 def test_noise_vectors(vectors):
@@ -331,27 +313,12 @@ def test_links_that_leave_the_workspace():
 @pytest.mark.parametrize(
     "path",
     [
-        f"memory/{STEM}.md",
-        f"{STEM}.md",
-        f"./memory/{STEM}.md",
-        "memory/claude-code/transcripts/transcript.jsonl",
-        "memory/2026-03-28T22:34:06.792Z--abcdefghijklmnop--summary.md",
-        "memory/a..b.md",
-        "memory/...md",
-        "memory/.../x",
-        "memory/x~",
-        "memory/~x",
-        "memory/100%.md",
-        "memory/%zz.md",
-        "memory/a%20b.md",
-        "memory/セッション.md",
-        "memory/a b (1).md",
-        "x" * 10_000,
-        "a/" * 5_000,
-        "",
-        "   ",
+        f"memory/{STEM}.md", f"{STEM}.md", f"./memory/{STEM}.md", "memory/claude-code/transcripts/transcript.jsonl",
+        "memory/2026-03-28T22:34:06.792Z--abcdefghijklmnop--summary.md", "memory/a..b.md", "memory/...md",
+        "memory/.../x", "memory/x~", "memory/~x", "memory/100%.md", "memory/%zz.md", "memory/a%20b.md",
+        "memory/セッション.md", "memory/a b (1).md", "x" * 10_000, "a/" * 5_000, "", "   ",
     ],
-)
+)  # fmt: skip
 def test_honest_links_do_not(path):
     assert not leaves_workspace(path)
 
@@ -386,14 +353,12 @@ def test_pages_name_their_agent(path, agent):
 @pytest.mark.parametrize(
     ("path", "kept"),
     [
-        ("MEMORY.signet-20260328T223406Z.md", True),
-        ("MEMORY.user-20260328T223406792Z.md", True),
+        ("MEMORY.signet-20260328T223406Z.md", True), ("MEMORY.user-20260328T223406792Z.md", True),
         ("agents/ops-bot/ledger/2026-03.user-20260328T223406Z-2.md", True),
-        ("MEMORY.backup-2026-03-28T22-34-06.md", False),
-        ("MEMORY.user-2026.md", False),
+        ("MEMORY.backup-2026-03-28T22-34-06.md", False), ("MEMORY.user-2026.md", False),
         (".user-20260328T223406Z.md", False),
     ],
-)
+)  # fmt: skip
 def test_kept_copies_are_known_by_their_name(path, kept):
     assert (paths.KEPT_COPY.fullmatch(path) is not None) is kept
 
@@ -401,18 +366,9 @@ def test_kept_copies_are_known_by_their_name(path, kept):
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("memory/é 会話.md", "memory/é 会話.md"),
-        ("memory/\udcff\udcfe.md", "memory/\\xff\\xfe.md"),
-        ("a\nb\x1b[0m\x7f\u202e\u2028", "a\\nb\\x1b[0m\\x7f\\u202e\\u2028"),
-        ("\ud800", "\\ud800"),
+        ("memory/é 会話.md", "memory/é 会話.md"), ("memory/\udcff\udcfe.md", "memory/\\xff\\xfe.md"),
+        ("a\nb\x1b[0m\x7f\u202e\u2028", "a\\nb\\x1b[0m\\x7f\\u202e\\u2028"), ("\ud800", "\\ud800"),
     ],
-)
+)  # fmt: skip
 def test_paths_are_shown_without_control_characters(path, shown):
     assert paths.display(path) == shown
-
-
-@given(st.text(max_size=20))
-def test_what_is_shown_can_be_printed_and_stored(path):
-    shown = paths.display(path)
-    assert shown.isprintable()
-    assert shown.encode("utf-8").decode("utf-8") == shown

@@ -603,15 +603,6 @@ def test_what_came_out_is_known_by_every_character_of_it(monkeypatch: pytest.Mon
             assert secret not in sanitize_transcript_v2(changed) and secret not in sanitize_line(changed)
 
 
-def test_of_what_came_out_some_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitizer, "MEMO_CHARACTERS", 4)
-    monkeypatch.setattr(sanitizer, "_MEMO_TEXTS", 3)
-    monkeypatch.setattr(sanitizer, "_clean", kept := set[bytes]())
-    for number in range(20):
-        sanitize_transcript_v2(f"text {number}")
-        assert 0 < len(kept) <= 3
-
-
 # ── encodings within encodings ──
 
 
@@ -626,26 +617,11 @@ def test_encodings_within_encodings_end() -> None:
 # ── time ──
 
 FLOODS = [
-    *("a", "-----BEGIN", "eyJ", "://", "password=", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\"),
-    *(
-        "AKIA", "AK" + "IA0123456789ABCDEF ", "sk-a1", "ghp_a", "xoxb-", "SG.aaaaaaaaaaaaaaaaaaaa", "_eyJ-",
-        "eyJaaaaaaaaa.", "sig=",
-    ),
-    *(
-        "curl -u ", "curl -u a:b", "cookie: a=", "Authorization: bearer ", "a1Q~", "key-", "dapi", "://a:b",
-        "MMMMMMMMMM.",
-    ),
-    *(
-        'token: "', "token  :", "['token']=", "password=1", "token=a1b2c3d4e5f6 ", ":", "=", "-", "\\", "+++", "\\n",
-        "gho_a\n", "%3A", "%25", "token%3Da1b2c3d4e5%20", "VG9rZW4gaXMgZ2hwXw", "AKIAABCDEFGHIJ\n",
-        "key-0123456789abcdef\n", "sk-aaaaaaaaaaaaaaaa\n", "ya29.aaaaaaaaaaaaaaaa  \\  \n", "kind: Secret\n",
-        "kind: Secret\ndata:\n  a: b\n", "| password |\n|---|\n", "password: |\n  ", "<password>",
-        "use a1b2c3 as token ", '\\"password\\": ', "mysql -p", "echo a | docker login --password-stdin ",
-        "name: PASSWORD\n  value: ", "https://a1b2c3d4e5f6a7b8c9d0@", "password is ", "key = os.environ.get('a', ",
-        "-p ", " -b a=b", '"kty" ', "パスワードは", "pw:", "requirepass ",
-        "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
-    ),
-    *sorted({lead.literal for lead in marked.leads()}),
+    "a", "eyJ", "://", "-----BEGIN RSA PRIVATE KEY-----", "AKIA", "AK" + "IA0123456789ABCDEF ", "sk-a1", "_eyJ-",
+    "curl -u a:b", "cookie: a=", "://a:b", "MMMMMMMMMM.", 'token: "', "['token']=", "token=a1b2c3d4e5f6 ", "\\", "%25",
+    "token%3Da1b2c3d4e5%20", "VG9rZW4gaXMgZ2hwXw", "ya29.aaaaaaaaaaaaaaaa  \\  \n", "kind: Secret\ndata:\n  a: b\n",
+    "| password |\n|---|\n", "password: |\n  ", '\\"password\\": ', "name: PASSWORD\n  value: ", "パスワードは",
+    "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ", *sorted({lead.literal for lead in marked.leads()}),
 ]  # fmt: skip
 
 

