@@ -31,15 +31,7 @@ _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
 _SEARCHED = 4 << 20  # characters of a transcript that are searched for a statement's words
 _LINES_BEFORE = 3
-_LISTED = 8
 _BESIDE = 4  # places of a transcript
-# What a thread's text lists of what still holds.
-_HEADINGS = {
-    "Next": ("next",),
-    "Decisions": ("decision", "constraint"),
-    "Open": ("question",),
-    "Blockers": ("blocker",),
-}
 
 
 @dataclass(slots=True)
@@ -149,16 +141,11 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
 
 
 def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | None:
-    """Follows a thread, whose text is its newest session, and what still holds."""
+    """Follows a thread, whose text is what its newest session came to."""
     head = nodes.summary_of(database, agent_id, thread_id)
     if head is None:
         return None
     below = neighbours.sessions_below(database, agent_id, thread_id)
-    stated = statements_store.list_of_thread(database, agent_id, thread_id)
-    lines = [drop_rest(head.sample)]
-    for title, kinds in _HEADINGS.items():
-        if some := [text for kind, text in stated if kind in kinds]:
-            lines += ["", f"{title}:", *(f"- {text}" for text in some[:_LISTED])]
     about = _describe(agent_id, thread_id, "thread", head.label) | {
         "key": head.thread_key,
         "project": head.project,
@@ -169,7 +156,7 @@ def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | 
     }
     return _Found(
         about,
-        "\n".join(lines),
+        drop_rest(head.sample),
         children=neighbours.newest_of_thread(database, agent_id, thread_id),
         memories=_list_linked(database, below),
         transcript=_find_transcript(database, below),

@@ -322,16 +322,20 @@ def test_a_workspace_names_no_model(tmp_path: Path, server: EmbeddingServer) -> 
     assert len(model.load(str(vault.root))[1]) == 3
 
 
-@pytest.mark.parametrize(("lines", "words"), [
+LACKING = [
     ('meaning = "ollama"', "meaning.model is not set"),
     ('meaning = "openai-compatible"\n[meaning]\nmodel = "m"', "meaning.endpoint is not set"),
     ('meaning = "command"', "recall.meaning = 'command' is unknown"),
     ('meaning = "models/mine"', "recall.meaning = 'models/mine' is unknown"),
-])  # fmt: skip
-def test_a_choice_that_lacks_something_is_refused(tmp_path: Path, lines: str, words: str) -> None:
-    set_user_file(f"[recall]\n{lines}\n")
-    answer = Vault(tmp_path / "vault").call("reindex")
-    assert answer.code == 2 and words in answer.err
+]  # fmt: skip
+
+
+def test_a_choice_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for lines, words in LACKING:
+        set_user_file(f"[recall]\n{lines}\n")
+        answer = vault.call("reindex")
+        assert answer.code == 2 and words in answer.err
 
 
 def test_status_and_doctor_say_how_far_it_is_and_what_goes_where(vault: Vault, server: EmbeddingServer) -> None:

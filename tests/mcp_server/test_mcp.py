@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import hostile_queries
 import pytest
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, given, settings
@@ -271,17 +270,6 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
     with pytest.raises(MCPError, match="unknown tool"):
         talk.ask("memory_delete_everything")
     assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
-
-
-def test_any_query_is_answered(machine: Machine) -> None:
-    memory = machine.memory()
-    for kind, query in hostile_queries.HOSTILE.items():
-        found = asked(memory, "memory_recall", query=query)
-        found.content[0].text.encode()
-        if found.is_error:
-            assert code_of(found) == "arguments-invalid", kind
-            # What is empty, too long or no text is refused by the types of the arguments.
-            assert not 0 < len(query) <= 4_000 or "\ud800" in query, kind
 
 
 def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_path: Path) -> None:

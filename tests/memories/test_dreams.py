@@ -13,9 +13,6 @@ from typing import Any
 import agents
 import pytest
 from agents import Counted, Inside, until
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from recall_totals import totals
 from signet_writer import process_of
 from workbench import Answer, Vault, contents, tree
 
@@ -25,8 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, Totals, weigh
-from signet_sync.memories.store import memories, recall_events
-from signet_sync.memories.store.memories import Memory
+from signet_sync.memories.store import recall_events
 from signet_sync.recall.operations import recall as find
 from signet_sync.recall.search import Within
 from signet_sync.settings.model import Settings
@@ -46,11 +42,6 @@ ASKED = ("Luis", "Bogota", "who prefers Spanish")
 OF_KATE = ("Kate", "WhatsApp", "short replies")
 
 quick = agents.quick
-
-
-def events_of(database: Database, agent_id: str, memory_id: str) -> list[RecallEvent]:
-    sql = "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id"
-    return [RecallEvent(*row) for row in database.execute(sql, (agent_id, memory_id))]
 
 
 @pytest.fixture
@@ -172,37 +163,16 @@ def test_what_nobody_asked_for_is_no_hit(vault: Vault) -> None:
     assert vault.rows("select count(*) from recall_events") == [(0,)]
 
 
-EVENTS = st.lists(
-    st.builds(
-        RecallEvent,
-        st.sampled_from(["Luis", "luis", "Luis ", "who prefers Spanish", "Bogotá"]),
-        st.floats(0.01, 1.0),
-        st.integers(NOW_US - 40 * DAY, NOW_US) | st.sampled_from([NOW_US - NOW_US % DAY, NOW_US - NOW_US % DAY - 1]),
-    ),
-    max_size=12,
-)
-
-
-@settings(max_examples=15)
-@given(EVENTS, EVENTS, st.integers(NOW_US - 30 * DAY, NOW_US))
-def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[RecallEvent], since_us: int) -> None:
-    database = Database(":memory:")
-    for agent in ("default", "scout"):
-        for memory_id in ("m-mine", "m-theirs"):
-            memories.store(database, Memory(agent, memory_id, "note", LUIS, (), False, NOW), memories.OWN_WORD)
-    hit(database, "m-mine", *mine)
-    hit(database, "m-theirs", *theirs)
-    hit(database, "m-mine", *theirs, agent="scout")
-    for since in (0, since_us):
-        counted = {one: found for one, found, *_ in recall_events.list_found_since(database, "default", since)}
-        for memory_id, told in (("m-mine", mine), ("m-theirs", theirs)):
-            wanted = totals(event for event in told if event.at_us >= since)
-            found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))
-            assert found._replace(score_sum=0) == wanted._replace(score_sum=0)
-            assert found.score_sum == pytest.approx(wanted.score_sum)
-    stored = [one._replace(query=recall_events.digest(one.query)) for one in mine]
-    assert sorted(events_of(database, "default", "m-mine")) == sorted(stored)
-    database.connection.close()
+def test_totals_are_of_one_memory_of_one_agent_since_a_day(vault: Vault, database: Database) -> None:
+    luis, other = remember(vault, LUIS), remember(vault, KATE)
+    remember(vault, LUIS, "--agent", "scout")
+    hit(database, luis, *hits(1.0, 0.5, 0.25, queries=2, days=3))
+    hit(database, other, *hits(1.0, at_us=NOW_US - DAY))
+    hit(database, luis, *hits(1.0), agent="scout")
+    found = {one: totals for one, totals, _ in recall_events.list_found_since(database, "default", 0)}
+    assert found == {luis: Totals(3, 1.75, NOW_US, 2, 3), other: Totals(1, 1.0, NOW_US - DAY, 1, 1)}
+    newest = recall_events.list_found_since(database, "default", NOW_US - DAY + 1)
+    assert [(one, totals) for one, totals, _ in newest] == [(luis, Totals(1, 1.0, NOW_US, 1, 1))]
 
 
 # ── the sweep ──

@@ -63,10 +63,3 @@ def test_a_broken_ranking_and_texts_that_show_nothing_are_told(
         "benchmarks.recall.ours", lambda *asked: [wrong, *((path, "", True) for path, _, _ in right(*asked))]
     )
     assert figures(benchmark.answers(talks, tmp_path)["signet-sync"]) == [0, 2, 0]
-
-
-def test_shares_and_what_continues_a_session() -> None:
-    continuing = [recall_sets.Session(*one) for one in (("a", ""), ("b", "", None, ("a",)), ("c", "", None, ("b",)))]
-    assert benchmark._with_successors(continuing, "a") == {"a", "b", "c"}
-    assert benchmark.share([True] * 3 + [False]) == "75.0 (30–95)"
-    assert benchmark.share([False] * 50) == "0.0 (0–7)"
