@@ -212,16 +212,10 @@ class StatusMemory(TypedDict):
     last_dream: str | None
 
 
-class StatusNotes(TypedDict):
-    noted: int  # Sessions in which the agent handed its work over.
-    sessions: int  # Sessions that changed something.
-
-
 class Status(TypedDict):
     workspace: str
     database: str  # The index, absolute.
     memory: dict[str, StatusMemory]  # By agent.
-    notes: dict[str, StatusNotes]  # By harness.
     receipt: StatusReceipt | None
     meaning: str | None  # How far the vectors of texts are, if there are any.
     running: bool

@@ -12,7 +12,6 @@ from signet_sync.admin import stats
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
-from signet_sync.graph.store import quotes
 from signet_sync.llm.token_budget import spent
 from signet_sync.pages import others
 from signet_sync.sessions import journal
@@ -135,7 +134,6 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str, str]:
         "sizes": dict.fromkeys(("seals", "unused"), 0),
         "rows": dict.fromkeys(("seals", "memories", "pins"), 0),
         "memory": {},
-        "notes": {},
         "receipt": None,
         "meaning": None,
         "halt": "",
@@ -182,7 +180,6 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         "sizes": sizes,
         "rows": rows,
         "memory": {agent: stats.count_remembered(database, agent) for agent in agents},
-        "notes": {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.count_noted(database).items()},
         "receipt": stats.receipt(database, state_dir.locate(root), now_us()),
         "meaning": progress or None,
         "halt": passes.halt_message(database),

@@ -144,17 +144,13 @@ def _intake_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _use_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what models took, how many sessions that changed something had a hand-over, and what memory gave."""
-    tokens, notes, seen = document["tokens"], document["notes"], document["receipt"]
+    """Yields what models took, and what memory gave."""
+    tokens, seen = document["tokens"], document["receipt"]
     if tokens["daily"] is not None:
         today = f"{tokens['today']:,} of {tokens['daily']:,} tokens today"
         yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
     if tokens["trouble"]:
         yield _line("", display(tokens["trouble"]), fg="yellow")
-    if notes:
-        noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
-        each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
-        yield _line("notes", f"{noted} of {count_noun(sessions, 'working session')} ({each})")
     if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
         return
     stale = f", {count_noun(seen['stale'], 'line')} of it stale" if seen["stale"] else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.record import END, Record, record_of
-from signet_sync.digest.reports import drop_note, note_lines, turn_notes
+from signet_sync.digest.reports import drop_note, note_lines
 from signet_sync.digest.sentences import split
 from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import ToolCall, Turn, is_report, passages
@@ -32,15 +32,13 @@ _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
-    """The quotes of a session in the order of what was said; whether it changed anything; notes, deeds and commands.
+    """The quotes of a session in the order of what was said, its deeds, and the commands that worked.
 
-    A note are the lines with which the agent handed its work over in one turn. A deed is a line: the title of a commit,
-    behind branch and name where git printed them, of a pull request, or of a merge.
+    A deed is a line: the title of a commit, behind branch and name where git printed them, of a pull request, or of a
+    merge.
     """
 
     quotes: tuple[Quote, ...]
-    worked: bool
-    notes: int
     deeds: tuple[str, ...] = ()
     worked_commands: tuple[str, ...] = ()
 
@@ -48,7 +46,6 @@ class SessionWords(NamedTuple):
 def words_of(transcripts: Sequence[str | Record], *, quoted: bool = True) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first; without quotes in half the time."""
     found: list[Quote] = []
-    worked, notes = False, 0
     deeds, commands = dict[str, None](), dict[str, None]()
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
@@ -57,11 +54,9 @@ def words_of(transcripts: Sequence[str | Record], *, quoted: bool = True) -> Ses
             lines = record.text.split("\n") if is_ours(record.text) else ()  # other forms have no times
             quotes = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
             found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
-        worked = worked or record.deeds.changed
-        notes += sum(bool(turn_notes(turn)) for turn in record.turns)
         deeds |= dict.fromkeys(_deeds(record))
         commands |= list_worked(step for turn in record.turns for step in turn.steps if isinstance(step, ToolCall))
-    return SessionWords(tuple(found), worked, notes, tuple(deeds)[:DEEDS], tuple(commands)[-WORKED:])
+    return SessionWords(tuple(found), tuple(deeds)[:DEEDS], tuple(commands)[-WORKED:])
 
 
 def _deeds(record: Record) -> Iterator[str]:

@@ -5,7 +5,6 @@ A project is named by the origin of its repository, else by the repository's roo
 
 import posixpath
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -109,31 +108,20 @@ def make_nodes(sources: Sequence[ArtifactText], thread_id: str | None) -> Sessio
     """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
     All sources have one agent, token and session id. Each gives a node, even an empty transcript, so that every
-    artifact shown can be expanded. A transcript leads to its segment's summary, else compaction, and to the compactions
-    that it went into.
+    artifact shown can be expanded. A transcript leads to its segment's summary, else compaction.
     """
     made: dict[str, GraphNode] = {}
     equals: Counter[tuple[str, int]] = Counter()
     segments: dict[int, str] = {}
-    compactions: list[tuple[int, str]] = []
+    edges = set()
     for source in sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path)):
         identity = source.source_kind, source.captured_us
         node = made[source.source_path] = _node(source, thread_id, equals[identity])
         equals[identity] += 1
         if source.source_kind != "transcript":
             segments.setdefault(source.captured_us, node.id)
-        if source.source_kind == "compaction":
-            compactions.append((source.membership_us, node.id))
-    compactions.sort()
-    edges = set()
-    for source in sources:
-        if source.source_kind == "transcript":
-            whole = made[source.source_path]
-            last = bisect_left(compactions, (whole.latest_us, ""))
-            first = bisect_left(compactions, (whole.earliest_us + 1, ""), hi=last)
-            above = {node_id for _, node_id in compactions[first : last + 1]}
-            above |= {segments[source.captured_us]} if source.captured_us in segments else set()
-            edges |= {GraphEdge(source.agent_id, node_id, whole.id) for node_id in above}
+        elif source.captured_us in segments:
+            edges.add(GraphEdge(source.agent_id, segments[source.captured_us], node.id))
     best = best_of(sources)
     return SessionNodes(
         tuple(made.values()), tuple(sorted(edges)), made[best.source_path].id if best is not None else None

@@ -33,7 +33,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a week of a thread, a thread for what its sessions came to, a statement.
 WEEK, OUTCOME, STATEMENT = "week", "outcome", "statement"
 # Changes whenever the same artifacts would give another graph, or other statements.
-VERSION = f"10 digest {digest_mark.VERSION}"
+VERSION = f"11 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
 SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
@@ -103,8 +103,7 @@ class Graph(Deriver):
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> dict[Session, "SessionDerivation"]:
         """Reads sessions and derives the content of each."""
-        stored = nodes.list_stored_artifacts(database, (one.session for one in sources))
-        return {row[0]: derive_stored(row) for row in report_progress(stored, alive)}
+        return _derive(database, (one.session for one in sources), alive)
 
     def update(self, database: Database, prepared: dict[Session, "SessionDerivation"], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved, and the threads for their outcomes."""
@@ -129,7 +128,7 @@ class Quotes(_OfSessionsAndThreads):
     """Derives quotes and deeds of the newest sessions of a thread, once it is known which ones they are."""
 
     name = "quotes"
-    version = f"2 digest {digest_mark.VERSION}"
+    version = f"3 digest {digest_mark.VERSION}"
     tables = ("session_quotes", "session_notes")
     after = (Graph.name,)
 
@@ -183,8 +182,7 @@ class Statements(_OfSessionsAndThreads):
         """Returns sessions, what their artifacts state, and the threads in which another outcome may end something."""
         derived: dict[Session, SessionDerivation] = dict(earlier.get(Graph.name, {}))
         sessions = [one.session for one in sources if one.kind == SESSION]
-        stored = nodes.list_stored_artifacts(database, (one for one in sessions if one not in derived))
-        derived |= {row[0]: derive_stored(row) for row in report_progress(stored, alive)}
+        derived |= _derive(database, (one for one in sessions if one not in derived), alive)
         stated = [one for session in sessions for one in derived[session].stated]
         return sessions, stated, {(one.agent_id, one.id) for one in sources if one.kind == OUTCOME}
 
@@ -258,8 +256,8 @@ def _find_thread(database: Database, agent_id: str, thread_id: str) -> Thread:
     if head is not None:
         return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key)
     for place in nodes.newest_sessions(database, agent_id, thread_id, 1):
-        for _, kept in nodes.list_stored_artifacts(database, [place[:3]]):
-            if (found := threads.thread_of(list(map(nodes.source_of, kept)))) is not None:
+        for _, texts in nodes.artifact_texts(database, [place[:3]]):
+            if (found := threads.thread_of(texts)) is not None:
                 return found
     return Thread(agent_id, thread_id, "", "", None, None)
 
@@ -275,9 +273,9 @@ class SessionDerivation(NamedTuple):
     stated: tuple[StatedItems, ...]
 
 
-def derive_stored(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
-    """Derives what a session yields from the stored rows of its artifacts (`list_stored_artifacts`)."""
-    return derive_session(given[0], [nodes.source_of(row) for row in given[1]])
+def _derive(database: Database, wanted: Iterable[Session], alive: Alive) -> dict[Session, SessionDerivation]:
+    found = report_progress(nodes.artifact_texts(database, wanted), alive)
+    return {session: derive_session(session, texts) for session, texts in found}
 
 
 def derive_session(session: Session, sources: Sequence[ArtifactText]) -> SessionDerivation:

@@ -21,10 +21,8 @@ from signet_sync.text.token_estimate import rough_tokens
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
-# What differs for each session: uuids and hashes, counters and dates, random letters and digits.
+# What differs for each session: uuids and hashes, counters and dates.
 _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
-_PREFIX = 8
-_LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
 
 
 class Thread(NamedTuple):
@@ -94,15 +92,11 @@ class ThreadSummary(NamedTuple):
 def lineage_of(session_key: str | None, session_id: str) -> str | None:
     """Returns the key that a session shares with others (`agent:main:main`), None if it belongs to this session alone.
 
-    A key belongs to one session if it is the session's id or contains its first eight characters, or contains what
-    differs for each: a uuid, ten hexadecimal digits, a date or eight digits, or a run of sixteen mixed letters and
-    digits.
+    A key belongs to one session if it is the session's id, or contains what differs for each: ten hexadecimal digits
+    as uuids have, a date or eight digits.
     """
     key, own = js_trim(session_key or ""), js_trim(session_id)
-    if not key or key == own or (len(own) >= _PREFIX and own[:_PREFIX] in key) or _PER_SESSION.search(key):
-        return None
-    mixed = any(not run.isalpha() and not run.isdecimal() for run in _LONG_RUN.findall(key))
-    return None if mixed else key
+    return None if not key or key == own or _PER_SESSION.search(key) else key
 
 
 def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:

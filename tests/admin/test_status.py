@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 from agents import Session, ago
-from artifacts_fixture import transcript
-from said import EDIT, TASK, assistant, call
-from workbench import Vault, numbered
+from workbench import Vault
 
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
@@ -169,25 +167,6 @@ def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
     assert indexed.call("logs", "hook", "-n", "1").out == "2\n"
     assert "signet-sync logs hook" in indexed.call("logs").err
     assert indexed.call("logs", "intake").code == 2
-
-
-def test_how_many_working_sessions_ended_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)
-    vault = Vault(tmp_path / "vault")
-    assert "notes" not in vault.call("status").out
-    for number, harness, words in (
-        (1, "codex", EDIT + assistant("It burns.\n\nNext: oil the door")),
-        (2, "codex", EDIT + assistant("It burns.")),
-        (3, "gemini", EDIT + call("memory_note", "Outcome: it burns again") + assistant("It burns.")),
-        (4, "gemini", assistant("It burns, as far as I can see.")),
-    ):
-        given = numbered(number) | {"harness": harness, "body": TASK + words}
-        vault.put(transcript(**given))
-    vault.reindex()
-    assert vault.call("status", "--json").json["notes"] == {
-        "codex": {"noted": 1, "sessions": 2}, "gemini": {"noted": 1, "sessions": 1},
-    }  # fmt: skip
-    assert "2 of 3 working sessions (codex 1 of 2, gemini 1 of 1)" in vault.call("status").out
 
 
 def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:

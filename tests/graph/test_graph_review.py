@@ -50,18 +50,6 @@ def test_what_settings_say_is_noise_is_so_with_the_next_pass(vault: Vault) -> No
     assert PRISM in vault.page()
 
 
-# ── edges ──
-
-
-def test_a_transcript_leaves_the_compaction_that_is_no_longer_the_next_one(vault: Vault) -> None:
-    vault.put(made.transcript(session_id="s2", captured_at="2026-03-27T10:00:00.000Z"))
-    for hour in (12, 11):
-        vault.put(made.compaction(session_id="s2", captured_at=f"2026-03-27T{hour}:00:00.000Z", ended_at=None))
-        vault.reindex()
-        assert vault.rows("select count(*) from session_summary_children") == [(1,)]
-        assert vault.dump() == vault.dump_from_scratch()
-
-
 # ── tombstones ──
 
 

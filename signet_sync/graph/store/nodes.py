@@ -77,27 +77,19 @@ def _read_artifacts(
             yield key, [] if key in hidden else [row[2:] for row in sorted(rows, key=itemgetter(0, 1))]
 
 
-def list_stored_artifacts(
-    database: Database, wanted: Iterable[Session]
-) -> Iterator[tuple[Session, list[tuple[Any, ...]]]]:
-    """Yields sessions with the stored rows of their content artifacts, oldest first, for `source_of`."""
+def artifact_texts(database: Database, wanted: Iterable[Session]) -> Iterator[tuple[Session, list[ArtifactText]]]:
+    """Yields sessions with their content artifacts, oldest first."""
     projects = Projects(database)
     for session, rows in _read_artifacts(database, _SOURCE, wanted):
-        stored = []
-        for *row, root, origin, inside, branch in rows:
-            place = make_place(row[_PROJECT], root, origin)
+        found = []
+        for *columns, root, origin, inside, branch in rows:
+            place = make_place(columns[_PROJECT], root, origin)
             # Its worktree, not by what other sessions name.
             tree = (place.folder.removesuffix(f"/{inside}") if inside else place.folder) if place.root else None
-            stored.append((*row, projects.find(session[0], place), branch, tree))
-        yield session, stored
-
-
-def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its stored row."""
-    columns = list(row)
-    columns[_STARTED] = parse_instant(row[_STARTED]) if row[_STARTED] else None
-    columns[_CONTENT] = unpack_text(row[_CONTENT])
-    return ArtifactText(*columns)
+            columns[_STARTED] = parse_instant(columns[_STARTED]) if columns[_STARTED] else None
+            columns[_CONTENT] = unpack_text(columns[_CONTENT])
+            found.append(ArtifactText._make([*columns, projects.find(session[0], place), branch, tree]))
+        yield session, found
 
 
 def transcripts(database: Database, wanted: Iterable[Session], since_us: int) -> Iterator[tuple[Session, list[str]]]:

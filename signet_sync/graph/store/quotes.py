@@ -43,9 +43,8 @@ def store(
     database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None, *, quoted: bool
 ) -> bool:
     """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
-    notes = said.notes if said and (said.worked or said.notes) else None
     lines = ("\n".join(said.deeds), "\n".join(said.worked_commands)) if said else ("", "")
-    head = number, agent_id, thread_id, int(quoted), notes, *lines
+    head = number, agent_id, thread_id, int(quoted), *lines
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
     if before := list(database.execute("select * from session_notes where session = ?", (number,))):
         held = database.execute("select * from session_quotes where session = ? order by place", (number,))
@@ -53,7 +52,7 @@ def store(
             return False
         drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?, ?)", head)
+    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?)", head)
     return True
 
 
@@ -67,17 +66,6 @@ def drop(database: Database, numbers: Iterable[int]) -> None:
     """Deletes the quotes and deeds of sessions. In the caller's transaction."""
     for table in ("session_quotes", "session_notes"):
         database.executemany(f"delete from {table} where session = ?", [(number,) for number in numbers])
-
-
-def count_noted(database: Database) -> dict[str, tuple[int, int]]:
-    """Returns by harness how many of the newest sessions that worked ended a turn with a note; and of how many."""
-    rows = database.execute(
-        "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n"
-        " join sessions s using (session) join thread_sessions t on t.agent_id = s.agent_id"
-        " and t.session_token = s.session_token and t.session_id = s.session_id"
-        " where n.notes is not null group by 1 order by 1"
-    )
-    return {harness: (some, of) for harness, some, of in rows}
 
 
 def read_of_session(database: Database, session: Session) -> tuple[Quote, ...]:
