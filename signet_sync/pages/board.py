@@ -1,6 +1,5 @@
 """Chooses the lines of a page or context: best first, within a budget, each statement once; lays them out."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -38,7 +37,7 @@ Size = Callable[[str], int]  # of one line
 
 
 class Line(NamedTuple):
-    """A line that may be shown. `text` has neither bullet nor handle, `alone` names its project, if its group does not.
+    """A line that may be shown. `text` has neither bullet nor handle.
 
     `rank` is its place in the choice, `place` that within its section; both lowest first. It is left out if the board
     says its `statement` already; what `sentence` contains is said, too. Lines of one `project` are compared. `group` is
@@ -55,7 +54,6 @@ class Line(NamedTuple):
     project: str = ""
     path: str | None = None
     sentence: str = ""
-    alone: str = ""
     group: str = ""
     session: str = ""
     mark: str = ""
@@ -65,11 +63,10 @@ class Line(NamedTuple):
         """Returns whether it is pinned."""
         return not self.rank[0]
 
-    def shown(self, *, alone: bool = False) -> str:
-        """Returns the line with bullet and handles, below its group's heading or `alone`."""
+    def shown(self) -> str:
+        """Returns the line with bullet and handles."""
         handles = " ".join(short_handle(one) for one in (self.session, self.id) if one)
-        text = (self.alone if alone and self.alone else self.text) + self.mark
-        return f"- {PIN if self.pinned else ''}{text} {handles}"
+        return f"- {PIN if self.pinned else ''}{self.text}{self.mark} {handles}"
 
 
 class Board(NamedTuple):
@@ -129,7 +126,6 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
     budget -= size(MORE) + 2
     ranked = sorted((line for line in lines if line.section in headings), key=lambda line: line.rank)
     chosen: dict[str, list[Line]] = {key: [] for key in headings}
-    groups: Counter[tuple[str, str]] = Counter()
     left: list[Line] = []
     said, shown, used, full = Said(), set[str](), 0, False
     for line in ranked:
@@ -137,12 +133,11 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
         if line.id in shown or said.holds(line.statement, scope):
             continue
         around = size(headings[line.section]) + 2 * _GAP + 1
-        cost = size(line.shown(alone=True)) + 1
+        cost = size(line.shown()) + 1
         if full or around + cost > budget:
             left.append(line)
             continue
-        # The only line of a group that can stand alone has no heading.
-        if line.group and groups[line.section, line.group] == (1 if line.alone else 0):
+        if line.group and all(one.group != line.group for one in chosen[line.section]):
             cost += size(line.group) + _GAP + 1
         cost += 0 if chosen[line.section] else around
         if used + cost > budget:
@@ -152,7 +147,6 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
         used += cost
         chosen[line.section].append(line)
         shown.add(line.id)
-        groups[line.section, line.group] += 1
         said.add(line.statement, scope)
         if line.sentence:
             said.add(line.sentence, scope, sentence=True)
@@ -163,16 +157,12 @@ def blocks(board: Board, headings: Mapping[str, str]) -> list[tuple[str, list[st
     """Returns the heading and the lines of each section that has some."""
     found = []
     for key, heading in headings.items():
-        # Those that stand alone in their order, then each group below its heading.
-        alone, groups = list[Line](), dict[str, list[Line]]()
+        lines, group = list[str](), ""
         for line in sorted(board.lines[key], key=lambda line: line.place):
-            groups.setdefault(line.group, []).append(line)
-        for group, some in [*groups.items()]:
-            if not group or (len(some) == 1 and some[0].alone):
-                alone += groups.pop(group)
-        lines = [line.shown(alone=True) for line in sorted(alone, key=lambda line: line.place)]
-        for group, some in groups.items():
-            lines += [*([""] if lines else []), group, "", *(line.shown() for line in some)]
+            if line.group != group:
+                group = line.group
+                lines += [*([""] if lines else []), group, ""]
+            lines.append(line.shown())
         if lines:
             found.append((heading, lines))
     return found

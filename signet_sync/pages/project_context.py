@@ -122,12 +122,9 @@ def project_text(
     noted = any(_LABEL.match(piece) for quote in first.values() for piece in _pieces(quote))
     for_quotes = 0 if noted else min(sum(size(words) + 1 for words in first), int(room * _OF_QUOTES), _QUOTED)
     inputs = seen._replace(threads=threads, statements=[*seen.statements, *here])
-    of_board = candidates(inputs, now_us, at_hand=True)
-    lines = [
-        line._replace(group="", alone="" if line.project in own else line.alone)
-        for line in (*of_board, *_list_sessions(seen, basename(project), now_us, of_board))
-        if not skip(line)
-    ]
+    of_board = candidates(inputs, now_us, own)
+    of_sessions = _list_sessions(seen, basename(project), now_us, of_board)
+    lines = [line for line in (*of_board, *of_sessions) if not skip(line)]
     marks = stale({line.id for line in sorted(lines, key=lambda line: line.rank)[:_MARKED]})
     lines = [line._replace(mark=marks.get(line.id, "")) for line in lines]
     board = choose(lines, headings, room - for_quotes, lambda line: size(neutral(line)))

@@ -1,7 +1,7 @@
 """Makes lines of what is known, in words: threads, statements, memories, pins, entities, each with its rank."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,8 +35,8 @@ SECTIONS = {
 }
 
 QUIET_AFTER = 14 * DAY
-# A step or question that its project did not mention for so long leaves the pages; its age is shown after a week.
-_FORGOTTEN_AFTER, _AGED_AFTER = 21 * DAY, 7 * DAY
+# A step or question that its project did not mention for so long leaves the pages.
+_FORGOTTEN_AFTER = 21 * DAY
 TEXT_LENGTH = 280
 QUIET_LENGTH = 140
 NAME_LENGTH = 60  # characters of a project's name
@@ -178,10 +178,11 @@ class Known(NamedTuple):
     elsewhere: Sequence[EarlierSession] = ()
 
 
-def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]:
-    """Returns the lines of everything seen, ranked for the UTC day of `now_us`; threads in full if they are `at_hand`.
+def candidates(seen: Known, now_us: int, own: Collection[str] | None = None) -> list[Line]:
+    """Returns the lines of everything seen, ranked for the UTC day of `now_us`.
 
-    Left out is, unless it is pinned: what has no subject; steps and questions that their project did not
+    `own` are the projects at hand (`scope_of`; None: a page), which no statement names; their threads are shown in
+    full. Left out is, unless it is pinned: what has no subject; steps and questions that their project did not
     mention for long; a thread that says nothing.
     """
     today = day_start(now_us)
@@ -202,7 +203,7 @@ def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]
         named = thread._replace(name=thread.name or names.get(thread.project or "", ""))
         # What was asked for in passing is no statement: what a person decided there is shown as their decision.
         came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome_of(thread.sample, basename(thread.project))))
-        text = thread_line(named, today, at_hand=at_hand)
+        text = thread_line(named, today, at_hand=own is not None)
         line = make("thread", "projects", thread.id, thread.latest_us, text)
         if line.pinned or not is_template(thread.sample):
             scope = scope_of(thread.project)
@@ -213,7 +214,7 @@ def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]
     for view in seen.statements:
         stated = view._replace(name=view.name or names.get(view.project or "", ""))
         section, scope = section_of(view.kind), scope_of(view.project)
-        text = statement_line(stated, today, grouped=True)
+        text = statement_line(stated, today, named=own is None or scope not in own)
         line = make(view.kind, section, view.id, view.latest_us, text, plain(view.text))
         is_forgotten = view.kind in ("next", "question") and newest[scope] - view.latest_us > _FORGOTTEN_AFTER
         is_empty = view.kind in ("decision", "next", "blocker", "note") and not _has_subject(view.text)
@@ -222,14 +223,8 @@ def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]
         # What one session says is in the order in which it says it.
         ranked = *line.rank[:3], f"{view.line:06}{view.id}"
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
-        project = _cell(stated.name or basename(view.project))
-        heading = f"### {project}" if section != "projects" and project and not line.pinned else ""
-        lines.append(
-            line._replace(
-                rank=ranked, project=scope, path=view.path, alone=statement_line(stated, today), group=heading,
-                place=(not line.pinned, by_agent, *ranked),
-            )
-        )  # fmt: skip
+        within = not line.pinned, by_agent, *ranked
+        lines.append(line._replace(rank=ranked, project=scope, path=view.path, place=within))
     # Memories, and entities, which are curated by hand, count as remembered.
     for memory in seen.memories:
         says, promoted = plain(memory.content), seen.dreamed.get(memory.id)
@@ -240,7 +235,7 @@ def candidates(seen: Known, now_us: int, *, at_hand: bool = False) -> list[Line]
         why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
         text, at_us = f"{_PREFIXES.get(memory.type, '')}{says} {why}", max(memory.created_us, promoted.at_us)
         line = make(memory.type, "dreamed", memory.id, at_us, text, says, kept=True)
-        place = (-promoted.at_us, not line.pinned, -promoted.score, memory.id)
+        place = (not line.pinned, -promoted.at_us, -promoted.score, memory.id)
         lines.append(line._replace(group="" if line.pinned else promoted.heading, place=place))
     lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
@@ -296,17 +291,13 @@ def clause(text: str, width: int) -> str:
 
 
 @_kept
-def statement_line(view: StatementView, today_us: int, *, grouped: bool = False) -> str:
+def statement_line(view: StatementView, today_us: int, *, named: bool = True) -> str:
     """Returns `… (agent) (lantern, Mar 28)`, after `next: ` or another label of its kind.
 
-    `grouped` without its project. What is open shows its age after a week. One of a running session names that.
+    Without its project unless `named`. One of a running session names that.
     """
-    age = today_us - view.latest_us
     day = short_day(view.latest_us, today_us)
-    if view.kind in ("next", "question", "blocker") and age > _AGED_AFTER:
-        weeks = round(age / (7 * DAY))
-        day = f"{count_noun(weeks, 'week')} ago" if weeks < 9 else f"{count_noun(age // (30 * DAY), 'month')} ago"
-    project = "" if grouped else _cell(view.name or basename(view.project))
+    project = _cell(view.name or basename(view.project)) if named else ""
     where = _list_parts(project, day, "in a running session" if view.is_running else "")
     text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.kind) == "decisions" else ""
     return f"{_PREFIXES.get(view.kind, '')}{text}{'' if text.endswith(mark) else mark} ({where})"

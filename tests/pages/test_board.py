@@ -108,14 +108,14 @@ def test_a_line_that_can_never_be_shown_is_passed_over():
     assert filled([long, short, six], least + 6).shown == {six.id}
 
 
-def test_lines_of_one_project_stand_below_its_name_and_the_only_one_names_it():
-    def of(number: int, project: str, place: float) -> Line:
-        made = line("decisions", number, f"Decision {number}", 0, 1.0, False, group=f"### {project}", place=place)
-        return made._replace(alone=f"{made.text} ({project})")
-
-    lines = [of(1, "pier", 1), of(2, "oar", 2), of(3, "pier", 3), line("decisions", 4, "Of nobody", 0, 1.0, False)]
-    assert [one.partition(" ^")[0] for one in shown_of(lines)] == [
-        "- Of nobody", "- Decision 2 (oar)", "", "### pier", "", "- Decision 1", "- Decision 3"
+def test_what_is_of_a_group_stands_below_its_heading():
+    of = {
+        n: line("dreamed", n, f"Dream {n}", 0, 1.0, n == 3, group="" if n == 3 else f"### {n % 2}")
+        for n in (1, 2, 3, 4)
+    }
+    places = [one._replace(place=(not one.pinned, one.group, number)) for number, one in of.items()]
+    assert [one.partition(" ^")[0] for one in shown_of(places)] == [
+        "- 📌 Dream 3", "", "### 0", "", "- Dream 2", "- Dream 4", "", "### 1", "", "- Dream 1"
     ]  # fmt: skip
 
 
