@@ -59,17 +59,13 @@ class Projection(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a page, the sessions (token, id) in its session log, and the figures of the report.
-
-    `scored`: it depends on the day.
-    """
+    """The text of a page, the sessions (token, id) in its session log, and the figures of the report."""
 
     text: str
     shown: frozenset[tuple[str, str]]
     rows: int
     clipped: int
     tokens: int
-    scored: bool
 
 
 def render(projection: Projection, shares: Shares) -> Rendered:
@@ -100,7 +96,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
         parts.insert(1, hint)
     text = "\n\n".join(parts)
     rows, in_log = sum(row.sessions for row in kept), frozenset(row.session for row in kept)
-    return Rendered(text, in_log, rows, projection.in_window - rows, page_tokens(text), bool(lines))
+    return Rendered(text, in_log, rows, projection.in_window - rows, page_tokens(text))
 
 
 def _least_log(projection: Projection) -> int:

@@ -124,9 +124,7 @@ class MemoryPages(Publisher):
             outcome.trouble += trouble
 
 
-def compose_page(
-    workspace: Workspace, agent_id: str, now_us: int, halted: str = ""
-) -> tuple[Rendered, int, int | None]:
+def compose_page(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") -> tuple[Rendered, int, int]:
     """Returns an agent's page as text, the number of sessions in its window, and the next instant that changes it."""
     database, settings = workspace.database, workspace.settings
     budget, days = settings.budget_tokens, settings.window_days
@@ -136,13 +134,9 @@ def compose_page(
         found.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     seen = projection(database, agent_id, now_us, budget, days, "; ".join(found))
     rendered = render(seen, shares(budget))
-    changes = [
-        pages.next_change(database, agent_id, now_us, days * DAY),
-        views.next_change(database, agent_id, now_us),
-        # Scores are computed per UTC day.
-        day_start(now_us) + DAY if rendered.scored else None,
-    ]
-    return rendered, seen.in_window, min((instant for instant in changes if instant is not None), default=None)
+    midnight = day_start(now_us) + DAY  # scores are computed per UTC day
+    moved = pages.next_change(database, agent_id, now_us, days * DAY)
+    return rendered, seen.in_window, midnight if moved is None else min(midnight, moved)
 
 
 def projection(
@@ -170,7 +164,7 @@ def projection(
     )
 
 
-def _write(run: Pass, agent_id: str, text: str, next_us: int | None) -> bool:
+def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
     """Writes MEMORY.md under its lease if it differs; returns True if bytes were written. Raises `LeaseBusy`."""
     workspace, database, path = run.workspace, run.database, head_page(agent_id)
     before, inputs = pages.page_state(database, path), text_sha256(text)

@@ -383,8 +383,6 @@ def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(da
         rows.node(database, "summary", 3, "2026-03-28", thread_id="t-theirs", agent_id=agent_id)
     assert page(database).text == "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- no in-window sessions yet."
     assert "Theirs" in page(database, agent_id="scout").text
-    assert views.next_change(database, "default", NOW_US) == rows.us("2026-03-30")
-    assert views.next_change(database, "scout", NOW_US) is None
 
 
 def test_a_thread_whose_newest_session_is_of_the_future_is_told_by_the_one_before(database):
@@ -430,20 +428,15 @@ def lineage_of(database, agent_id="default"):
 # ── by the agent ──
 
 
-def next_us(vault) -> int | None:
-    return vault.rows("select next_us from pages where path = 'MEMORY.md'")[0][0]
-
-
-def test_a_page_changes_by_itself_at_midnight_where_scores_may_move(tmp_path):
+def test_a_page_changes_by_itself_at_midnight_or_when_a_session_leaves_the_window(tmp_path):
     vault = Vault(tmp_path / "vault")
-    vault.session(1, project="/tmp/scratch")
-    vault.reindex()
-    assert next_us(vault) is None
-    with vault.database(readonly=False) as database, database.transaction():
-        kept = rows.memory(database, "note", "Trim the wick", "2026-03-01")
-    vault.reindex("--full")
-    assert next_us(vault) == rows.us("2026-03-30T00:00:00Z")
-    assert f"- Trim the wick (remembered Mar 1) ^{kept}\n" in vault.page()
+    for number, captured_at, then in (
+        (1, "2026-03-20T10:00:00.000Z", rows.us("2026-03-30T00:00:00Z")),
+        (2, "2026-02-27T20:00:00.000Z", rows.us("2026-03-29T20:00:00Z") + 1),
+    ):
+        vault.session(number, captured_at=captured_at)
+        vault.reindex(now="2026-03-29T12:00:00.000Z")
+        assert vault.rows("select next_us from pages where path = 'MEMORY.md'") == [(then,)]
 
 
 def test_projects_of_one_name_show_what_tells_them_apart():

@@ -200,14 +200,6 @@ def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> K
     )  # fmt: skip
 
 
-def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
-    """Returns the next instant at which a derived row is no longer in the future."""
-    heads = "from memory_thread_heads where agent_id = ?"
-    asked = [(heads, (agent_id,)), (_LISTED, (agent_id, True)), (_LISTED, (agent_id, False))]
-    soonest = [database.value(f"select min(latest_us) {of} and latest_us > ?", (*given, now_us)) for of, given in asked]
-    return min((instant for instant in soonest if instant is not None), default=None)
-
-
 def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) -> Iterator[NodeView]:
     """Yields the newest condensations, or summaries and compactions, of an agent, ties by id."""
     ids = database.execute(
