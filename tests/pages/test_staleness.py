@@ -146,7 +146,6 @@ ONE, TWO = "its file changed since", "2 of its 3 files changed since"
 GONE = "its branch is gone"
 CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "nothing": (lambda _: None, {}),
-    "one file": (lambda at: change(at, "src/lamp.py"), {LAMP: ONE, WICK: "1 of its 3 files changed since"}),
     "two files": (lambda at: change(at, "src/lamp.py", "src/wick.py", "far.py"), {LAMP: ONE, WICK: TWO}),
     "a file that is gone": (lambda at: [run(at, "rm", "-q", "src/lamp.py"), change(at, "src/wick.py")],
                             {LAMP: ONE, WICK: TWO}),
@@ -158,7 +157,6 @@ CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "merged by another name": (squashed, {}), "merged": (merged, {}), "on a remote": (pushed, {}),
     "never here": (collected, {}), "many commits": (ages, {LAMP: ONE}),
     "broken": (lambda at: [change(at, "src/lamp.py"), (at / ".git/HEAD").write_text("broken")], {}),
-    "no repository": (lambda at: (at / ".git").rename(at / "git"), {}),
 }  # fmt: skip
 
 
