@@ -23,7 +23,7 @@ _LOG = f"## {LEDGER_HEADING}"
 # In tokens: a line of a section; the least that a row of the session log costs; its heading, and that of a day.
 _LINE, LEAST_ROW = 24, 56
 _LOG_COSTS, _DAY_COSTS = estimate_tokens(_LOG) + 3, estimate_tokens("### 2026-03-28") + 1
-_NODE_LENGTH = 160  # characters
+_NODE_LENGTH, _TOLD = 160, 60  # characters of a node, and by which its words are known again
 
 
 class Shares(NamedTuple):
@@ -150,17 +150,20 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
     )
 
     def tell(nodes: Iterable[NodeView]) -> Iterator[str]:
-        """Yields `- Mar 2 to Mar 6 · lantern: …` of nodes whose words were not told yet."""
+        """Yields `- Mar 2 to Mar 6 · lantern, 2 sessions: …` of nodes whose words were not told yet."""
         for node in nodes:
-            words = clause(plain(outcome_of(node.label, node.thread)), _NODE_LENGTH)
-            own = {words, segment_of(node.path) if node.path else words}
+            # That of a condensation is `2 sessions of 2026-W10: ` and the sentence of its newest session.
+            of, _, said = ("", "", node.label) if node.path else node.label.partition(": ")
+            words = clause(plain(outcome_of(said, node.thread)), _NODE_LENGTH)
+            own = {words[:_TOLD], segment_of(node.path) if node.path else ""}
             if not words or told & own or day_of(node.latest_us) >= oldest:
                 continue
-            told.update(own)
+            told.update(own - {""})
             first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
             days = last if first == last or node.path else f"{first} to {last}"
             link = f" {link_to(node.path)}" if node.path else ""
-            yield f"- {days} · {inert(page_cell(node.thread, 80))}: {words}{link} {short_handle(node.id)}"
+            thread = ", ".join(filter(None, [inert(page_cell(node.thread, 80)), of.partition(" of ")[0]]))
+            yield f"- {days} · {thread}: {words}{link} {short_handle(node.id)}"
 
     lines: list[str] = []
     budget -= estimate_tokens(heading) + 5

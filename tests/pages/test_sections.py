@@ -141,9 +141,10 @@ def session(database, number, thread_id) -> str:
 
 
 def condensation(database, kind, since, day, thread_id, *children) -> str:
+    newest = next(sentence for at, project, _, sentence in SESSIONS.values() if at == day)
     return rows.node(
         database, "condensation", f"{kind} {since}", day, since=since, thread_id=thread_id, kind=kind,
-        children=children, label=f"Of {since}",
+        children=children, label=f"{len(children)} sessions of 2026-W10: {newest}",
     )  # fmt: skip
 
 
@@ -407,7 +408,7 @@ def test_the_index_says_what_sections_and_session_log_do_not(database):
     later = page(database, now_us=rows.us("2026-04-20"))
     assert lines_of(later, "Temporal Index")[:3] == [
         "- 2026-03 · 9 sessions · [[ledger/2026-03.md]]",
-        f"- Mar 4 to Mar 5 · lantern: Of 2026-03-04 ^{arcs[1].id[:8]}",
+        f"- Mar 4 to Mar 5 · lantern, 2 sessions: {SESSIONS[7][3]} ^{arcs[1].id[:8]}",
         f"- Mar 20 · pier: {SESSIONS[6][3]} [[{rows.path_of(6, '2026-03-20')}|summary]]"
         f" ^{lineage_of(database)[1][6].id[:8]}",
     ]
