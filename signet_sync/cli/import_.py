@@ -208,7 +208,7 @@ def restore(context: Context, session: str, harness: str) -> None:
 
 # ── migrate ──
 
-_HELP = f"""Bring over what another program remembers, each thing once.
+_HELP = """Bring over what another program remembers, each thing once.
 
 \b
 signet           PATH is a memories.db, or the workspace that has one (default: this one)
@@ -218,8 +218,7 @@ openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is it
 mem0-export      the answer of get_all of mem0, saved as JSON: PATH is that file
 
 Repeated, the command brings what is new since. Secrets are redacted. Everything is accounted for: brought, here
-already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless --all. Nothing but PATH
-is opened, a database read-only, and no link is followed.
+already, or left and why. Nothing but PATH is opened, a database read-only, and no link is followed.
 
 Of Signet come removals, transcripts, summaries, memories, pins and entities; sessions that it removed are removed
 here, after a question. Its hooks and MCP servers in the settings of harnesses are yours to take out. Beside a Signet
@@ -232,18 +231,15 @@ A backup is written before; `backup restore FILE --replace` goes back to its mem
 @command("--dry-run", "--yes", "--now", "--json", help=_HELP, short_help="Bring over what another program remembers.")
 @click.argument("program", type=click.Choice(["signet", *operations.READERS]), metavar="PROGRAM")
 @click.argument("path", required=False)
-@click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
-def migrate(
-    context: Context, program: str, path: str | None, dry_run: bool, every: bool, yes: bool, accept_removals: bool
-) -> int:
+def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
     require_root(context.root)
     if program == "signet":
         return _migrate_signet(context, path, dry_run, yes, accept_removals)
     if path is None:
         raise click.UsageError(f"migrate {program} needs a PATH")
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
+        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run)
     context.answer(found.document(), lambda: _show_report(context, found))
     return 0
 

@@ -116,7 +116,6 @@ def _join_sentences(texts: Iterable[str | None]) -> str:
 
 MOST_BYTES = 64 * 1024 * 1024
 _UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
-_NAMING = ("category", "type", "topic", "project")
 
 
 def read_mem0(path: str, now_us: int) -> Iterator[Item]:
@@ -145,27 +144,22 @@ def _read_export(path: str) -> list[Any]:
 def _memory_of(row: Mapping[str, Any], now_us: int) -> Item:
     about = row.get("metadata")
     about = about if isinstance(about, dict) else {}
-    user = _export_text(row, "user_id")
-    named = [_export_text(about, name) for name in _NAMING]
-    tags = (
-        *named,
-        *_export_texts(row.get("categories")),
-        *_export_texts(about.get("tags")),
-        f"user-{user}" if user else "",
-    )
-    kind = next((kind for one in named if (kind := kind_of(one)) != "note"), "note")
+    category, project = _export_text(about, "category"), _export_text(about, "project")
+    categories, user = row.get("categories"), _export_text(row, "user_id")
+    tags = [
+        category,
+        project,
+        *(one for one in (categories if isinstance(categories, list) else ()) if isinstance(one, str)),
+    ]
+    tags += [f"user-{user}"] if user else []
     times = {name: _export_text(row, name) for name in ("created_at", "updated_at")}
     at_us = time_of(times, *times, now_us=now_us)
     ends = parse_since(_export_text(row, "expiration_date"))
     left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else _UNKNOWN
     agent_id = _export_text(row, "agent_id") or DEFAULT_AGENT
-    return Item("memories", _export_text(row, "memory"), at_us, kind, tags, agent_id, left=left)
+    return Item("memories", _export_text(row, "memory"), at_us, kind_of(category), tags, agent_id, left=left)
 
 
 def _export_text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
-
-
-def _export_texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -23,19 +23,13 @@ EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
-NO_STATEMENT = "states nothing: a label, links, a question, rows of a table, hashtags, code, or a conversation"
+NO_STATEMENT = "states nothing: a label, links, a question, rows of a table, code, or a conversation"
 
 _LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
 _MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
 _ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
-_HASHTAG = late(r"(?<!\S)#[\w/-]+")
-_OF_HASHTAGS = late(r"(?:^|:|\btags?|\bhashtags?)\W*$", re.IGNORECASE)
-_LABEL = late(
-    r"[^\n]{0,200}:\W*|#{1,6} [^\n]*|(\*\*|__)(?:[^\s.!]+\s+){0,5}[^\s.!]+\1\W*"
-    r"|\W*(?:[^\W_]+ ){0,2}(?:hash)?tags?:(?:[^\n,.]{1,40},)+[^\n,.]{1,40}",
-    re.IGNORECASE,
-)
+_LABEL = late(r"[^\n]{0,200}:\W*|#{1,6} [^\n]*|(\*\*|__)(?:[^\s.!]+\s+){0,5}[^\s.!]+\1\W*")
 _CODE_BLOCK = late(r"^ {0,6}(`{3,}|~{3,}).*?(?:^ {0,6}\1|\Z)", re.MULTILINE | re.DOTALL)
 _LINK = late(r"!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|<?\bhttps?://\S+")
 _WORD = late(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*")
@@ -73,14 +67,8 @@ def kind_of(given: str) -> str:
 
 
 def statement(text: str) -> str:
-    """Returns a text of a note without rows of tables and lists of hashtags: these state nothing, and no label does."""
-    kept = []
-    for line in text.split("\n"):
-        tags, rest = len(_HASHTAG.findall(line)), _HASHTAG.sub("", line)
-        lists = tags and (tags > len(rest.split()) or _OF_HASHTAGS.search(rest) is not None)
-        if not (lists or _ROW.fullmatch(line)):
-            kept.append(line)
-    left = "\n".join(kept).strip()
+    """Returns a text of a note without rows of tables, which state nothing; nothing of a label."""
+    left = "\n".join(line for line in text.split("\n") if not _ROW.fullmatch(line)).strip()
     return "" if _LABEL.fullmatch(left) else left
 
 

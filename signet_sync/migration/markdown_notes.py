@@ -124,13 +124,10 @@ def parser() -> "MarkdownIt":
 
 # ── basic-memory ──
 
-_OBSERVATION = re.compile(r"\[(?P<category>[^\[\]()]+)\]\s+(?P<text>.+)")
 # `[00:01:02]` is a time in a transcript, `[x]` and `[>]` are marks of a task.
-_NO_CATEGORY = re.compile(r"[xX]?|\W|[\d:.,\s-]*:[\d:.,\s-]*")
-# basic-memory takes unquoted types of several words for prose, and keeps that there is a link.
+_OBSERVATION = re.compile(r"\[(?P<category>(?![xX]\])[^\[\]()]*[^\W\d_][^\[\]()]*)\]\s+(?P<text>.+)")
 _RELATION = re.compile(
-    r"(?:\"(?P<quoted>[^\"]+)\"|'(?P<single>[^']+)'|(?P<words>[^\[`]+))\s+(?<!\\)\[\[(?P<target>[^\[\]|]+)(?:\|[^\[\]]*)?\]\]"
-    r"\s*(?:\((?P<context>[^()]*)\))?"
+    r"(?P<how>[^\[`]+)\s+(?<!\\)\[\[(?P<target>[^\[\]|]+)(?:\|[^\[\]]*)?\]\]\s*(?P<context>\([^()]*\))?"
 )
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _DIRECTIVE = re.compile(r"\s+#bm:links_to$")
@@ -152,14 +149,14 @@ def _list_stated(note: MarkdownFile, now_us: int) -> Iterator[Item]:
     at_us = min(max(next((at for at in times if at is not None), note.changed_us), 0), now_us)
     for said in _list_items(note.body):
         observed, related = _OBSERVATION.fullmatch(said), _RELATION.fullmatch(said)
-        category = observed["category"].strip() if observed else ""
-        if observed and _NO_CATEGORY.fullmatch(category) is None:
+        if observed:
+            category = observed["category"].strip()
             tags = [category, *given, *_TAG.findall(said)]
             yield Item("observations", f"{title}: {observed['text']}", at_us, kind_of(category), tags)
         elif related:
-            how = related["quoted"] or related["single"] or related["words"].replace("_", " ").strip()
-            context = f" ({related['context']})" if related["context"] else ""
-            yield Item("relations", f"{title} {how} {related['target'].strip()}{context}", at_us, tags=given)
+            how = related["how"].strip("\"' ").replace("_", " ")
+            said = " ".join(filter(None, (title, how, related["target"].strip(), related["context"])))
+            yield Item("relations", said, at_us, tags=given)
 
 
 def _list_items(body: str) -> Iterator[str]:

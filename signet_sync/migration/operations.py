@@ -25,31 +25,22 @@ READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
     "openclaw-memory": markdown_notes.read_openclaw_memory,
     "mem0-export": databases.read_mem0,
 }
-# More than these are brought only where a person asks for all: they would bury what was remembered here.
-MOST_ITEMS = 2000
 # Files that are left are named up to this number; all are counted.
 MOST_NAMED = 20
-_OLDER = f"older than the newest {MOST_ITEMS:,}; with --all they come, too"
 
 
-def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: bool, every: bool = False) -> Report:
+def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: bool) -> Report:
     """Brings what a program remembers at a path and is not here; without `write` only reports what would come.
 
-    Of more than `MOST_ITEMS` the newest are brought, unless `every`. What cannot be read as a whole is refused before
-    anything is written. Ended early, it is finished by the same call. Raises `HarnessError`, `UsageError`,
-    `WorkspaceError`, `DatabaseError`.
+    What cannot be read as a whole is refused before anything is written. Ended early, it is finished by the same call.
+    Raises `HarnessError`, `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
     report = Report(path, dry_run=not write)
     writer = MemoryWriter(workspace, report, now_us, write=write)
-    items = []
-    for found in READERS[program](path, now_us):
+    for found in list(READERS[program](path, now_us)):
         said = found.text if found.account == FILES else statement(found.text)
         empty = NO_STATEMENT if found.text.strip() and not said else ""
-        items.append(found._replace(text=said, origin=("", program), left=found.left or empty))
-    at = sorted((place for place, one in enumerate(items) if not one.left), key=lambda place: -items[place].at_us)
-    for place in at[MOST_ITEMS:] if not every else ():
-        items[place] = items[place]._replace(left=_OLDER)
-    for item in items:
+        item = found._replace(text=said, origin=("", program), left=found.left or empty)
         with report.accounted(item.account) as account:
             account.is_new = writer.bring(item)
         if item.account == FILES and report.accounts[FILES].rows <= MOST_NAMED:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import agents
 import pytest
-from agents import Inside, until
 from workbench import NOW, Vault, contents, numbered, tree
 
 from signet_sync.app.changed_paths import Poll, relevant
@@ -95,18 +92,6 @@ def test_a_pass_over_nothing_changed_reads_no_entity_file_and_writes_nothing(vau
     assert tree(vault.root) == before
 
 
-def test_a_vault_without_entities_pays_little_for_them(vault):
-    with at_work(vault) as workspace:
-        tended = entities_stage.record_changes(workspace, ["memory/x--summary.md", "MEMORY.md"], NOW_US)
-    assert vars(tended) == vars(entities_stage.EntityPassResult())
-    program = (
-        "import sys; from signet_sync.cli import main as cli;"
-        f" cli.run(['--workspace', {str(vault.root)!r}, 'reindex', '--json']);"
-        " sys.exit(bool({'markdown_it', 'pydantic'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode == 0
-
-
 def test_a_rebuild_and_a_pass_that_only_indexes_know_the_same_entities(vault):
     made(vault)
     made(vault, "Ada", "user", "scout", "She keeps the light.")
@@ -164,21 +149,6 @@ def test_where_there_are_no_events_a_look_tells_what_moved_once(vault):
         assert [poll.changed(workspace) for _ in range(2)] == [True, False]
         edited(vault, path, "It warns", "It whispers")
         assert [poll.changed(workspace) for _ in range(2)] == [True, False]
-
-
-@pytest.mark.usefixtures("quick")
-def test_the_running_agent_hears_people_edit_and_new_entities_come(vault):
-    _, first = made(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        _, second = made(vault, "Ada", "user", says="She keeps the light.")
-        agent.settled(0.2)
-        passes = agent.full_passes
-        edited(vault, first, "It warns", "It whispers")
-        edited(vault, second, "She keeps", "She tends")
-        until(lambda: "It whispers" in vault.page() and "She tends" in vault.page(), "on the page")
-        assert operations_of(vault).count("human_edit") == 2
-        assert agent.full_passes == passes
 
 
 # ── check ──

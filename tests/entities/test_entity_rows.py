@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from artifacts_fixture import fill, judged, session
-from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.entities import store as entities_store
@@ -16,7 +15,6 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import texts
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
 DRIFT = Finding("section-missing", "the section `role` is gone", "put it back",
@@ -98,14 +96,6 @@ def test_an_entity_is_one_though_its_folder_was_copied(database):
     assert told(database) == [("default", "entity", CRITIC.id, "Inner Critic\nCopied.")]
 
 
-def test_entities_stand_by_kind_and_title(database):
-    parts = [profile("alba"), profile("Beta"), profile("Ärger")]
-    made = [profile("Mira", kind="user"), *parts, profile("ada", kind="relationship")]
-    put(database, *reversed(made), profile("Theirs", agent_id="scout"))
-    assert entities_store.entities(database, "default") == made
-    assert [one.title for one in entities_store.entities(database, "scout")] == ["Theirs"]
-
-
 @pytest.mark.parametrize(
     ("ref", "titles"),
     [
@@ -140,25 +130,6 @@ MADE = st.builds(
     st.sampled_from(["One", "Two", "Three"]), st.text(max_size=20), st.sampled_from(["default", "scout"]),
     st.sampled_from(["profile", "notes"]),
 )  # fmt: skip
-
-
-@given(st.lists(st.tuples(st.booleans(), MADE, MADE), max_size=8))
-def test_lines_follow_the_rows_whatever_happens(steps):
-    database = Database(":memory:")
-    known: dict[str, EntityFile] = {}
-    for putting, one, other in steps:
-        moved = other._replace(path=one.path)  # another entity under the same path
-        if putting:
-            put(database, one, moved)
-            known |= {one.path: moved}
-        else:
-            forget(database, one)
-            known.pop(one.path, None)
-        assert {path: entities_store.file(database, path) for path in known} == known
-        assert told(database) == sorted(line[:4] for line in entities_store.lines(database))
-        held = " ".join(text for *_, text in told(database))
-        assert bool(words(database)) == any(character.isalnum() for character in held)
-    database.close()
 
 
 # ── recall ──
@@ -199,29 +170,3 @@ def test_entities_stand_beside_what_else_answers_and_are_told_nobody_else(databa
 
 
 # ── the ledger, drift ──
-
-
-def test_what_drifted_is_queued_once_until_it_changes(database):
-    other = DRIFT._replace(path="agents/scout/x", agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
-    for one in (DRIFT, other):
-        entities_store.put_drift(database, one)
-    assert entities_store.drift(database) == [other, DRIFT] and entities_store.drift(database, "default") == [DRIFT]
-    changed = DRIFT._replace(sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
-    entities_store.put_drift(database, changed)
-    assert entities_store.drift(database, "default") == [changed]
-    entities_store.clear_drift(database, [DRIFT.path, "elsewhere"])
-    assert entities_store.drift(database) == [other]
-
-
-def test_a_rebuild_forgets_the_files_and_nothing_else(database):
-    put(database, CRITIC)
-    entities_store.set_log_end(database, "default", "hash", "id", 1)
-    entities_store.put_drift(database, DRIFT)
-    with database.transaction():
-        texts.clear(database)
-        texts.add(database, entities_store.lines(database))
-    assert recall(database, "shame", Within("default"))
-    with database.transaction():
-        database.reset_derived()
-    assert entities_store.signatures(database) == {} and told(database) == []
-    assert entities_store.log_end(database, "default") and entities_store.drift(database) == [DRIFT]

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
@@ -12,7 +11,6 @@ from crash_runner import KILLED, forked
 from history_vault import ID, HistoryVault
 
 from signet_sync.history import commit, repository
-from signet_sync.storage import files
 
 pytest.importorskip("pygit2")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -70,17 +68,6 @@ def test_a_file_above_the_limit_is_left_out_and_told(past):
     assert past.commit()[1] == {"big.md": "too-large"}
     assert past.log()[0].body == "Not committed:\n- big.md (too-large)"
     assert past.data("fits.md") == b"x" * 1000 and "big.md" not in past.tree()
-
-
-def test_diff_since_includes_changes(past):
-    past.put("a.md", "first\nsame\n")
-    past.commit()
-    past.put("a.md", "second\nsame\n")
-    past.put("new.md", "new\n")
-    past.commit()
-    text = past.diff("HEAD~1")[0]
-    assert "-first\n+second\n same\n" in text and "+++ b/new.md\n@@ -0,0 +1 @@\n+new\n" in text
-    assert past.diff("HEAD") == ("", "")
 
 
 # ── what is committed ──
@@ -252,36 +239,6 @@ def test_what_others_committed_is_shown_sanitized(past):
 # ── cost follows change ──
 
 
-def test_only_changed_files_are_read(past, monkeypatch):
-    for number in range(20):
-        past.put(f"memory/{number}.md", f"{number}\n")
-    time.sleep(0.12)  # what was written just now is not trusted to be settled
-    read, opened = [], files.read
-    monkeypatch.setattr(files, "read", lambda root, path, limit: read.append(path) or opened(root, path, limit))
-    past.commit()
-    assert len(past.cache) == 22
-    past.put("memory/3.md", "changed\n")
-    (past.root / "memory/4.md").unlink()
-    time.sleep(0.12)
-    for expected in (["memory/3.md"], []):
-        read.clear()
-        past.commit()
-        assert [path for path in read if path.startswith("memory/")] == expected
-    assert "memory/4.md" not in past.cache
-
-
-def test_a_cache_that_lies_does_no_harm(past):
-    """An id that the last tree does not hold is not believed: the object may be gone since."""
-    past.put("a.md", "one\n")
-    time.sleep(0.12)
-    past.commit()
-    past.cache["a.md"] = (past.cache["a.md"][0], "0" * 40, "")
-    past.put("b.md")
-    past.commit()
-    assert past.data("a.md") == b"one\n"
-    assert past.git("fsck", "--strict") == ""
-
-
 def test_what_was_written_just_now_is_read_again(past):
     """Within a tick of the clock a file can change without a trace in its times; so it is not remembered yet."""
     for text in ("one\n", "two\n", "six\n"):
@@ -290,23 +247,6 @@ def test_what_was_written_just_now_is_read_again(past):
         past.commit()
         assert "a.md" not in past.cache
         assert past.data("a.md") == text.encode()
-
-
-@needs_git
-def test_many_objects_become_a_pack_and_gits_own_does_no_harm(past, monkeypatch):
-    monkeypatch.setattr(commit, "MANY", 0)
-    for number in (7, 149, 263):  # the object of the last one is in the folder whose objects are counted for all
-        past.put(f"memory/{number}.md", f"{number}\n")
-    past.commit()
-    assert len(list((past.root / ".git/objects/pack").glob("*.pack"))) == 1
-    assert not list((past.root / ".git/objects").glob("??/*"))
-    past.put("memory/7.md", "changed\n")
-    past.commit()
-    assert past.data("memory/149.md") == b"149\n" and past.data("memory/7.md", "HEAD~1") == b"7\n"
-    assert past.git("fsck", "--strict") == "" == past.git("status", "--porcelain")
-    past.git("gc", "-q")
-    assert past.data("memory/149.md") == b"149\n"
-    assert past.commit()[0] is None
 
 
 # ── a person's git beside us ──
@@ -341,18 +281,6 @@ def test_nothing_is_committed_while_somebody_is_at_work(past, sign):
     assert place.exists()
     place.rmdir() if place.is_dir() else place.unlink()
     assert past.commit()[0]
-
-
-@needs_git
-def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
-    past.put("a.md", "one")
-    past.commit()
-    past.git("checkout", "-q", "HEAD~1")
-    busy(past)
-    past.git("switch", "-q", "main")
-    past.git("pack-refs", "--all")
-    past.put("a.md", "two")
-    assert past.commit()[0] and len(past.log()) == 3
 
 
 def test_a_repository_that_is_deleted_meanwhile_stays_deleted(past):
@@ -394,18 +322,6 @@ def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
     assert sum(subject.startswith("ours") for subject in subjects) == outcomes.count("committed")
     assert past.git("fsck", "--strict", "--no-dangling") == ""
     assert past.git("status", "--porcelain", "--", "a.md") in ("", " M a.md\n")
-
-
-def test_a_long_diff_says_what_is_cut(past):
-    past.put("a.md")
-    past.commit()
-    for number in range(30):
-        past.put(f"{number:02}.md", "line\n" * 100)
-    past.commit()
-    text, cut = past.diff("HEAD~1", limit=2_000)
-    assert len(text) <= 2_000 and text.count("diff --git") == 2
-    assert cut == "cut after 2,000 characters: 28 of 30 changed files are not shown"
-    assert past.diff("HEAD~1")[1] == ""
 
 
 # ── the least expected moment ──

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from agents import Inside, until
-from loguru import logger
 from session_inputs import end
 from workbench import ROOT, Vault, contents
 
@@ -112,29 +110,6 @@ def test_checkpoint_commits_what_changed_and_history_lists_it(vault):
     assert "diff" not in vault.call("history", "--json").json
     shown = vault.call("history", "--diff", "--limit", "2").out
     assert "checkpoint: a note of two lines  (ori)" in shown.splitlines()[0] and "+second" in shown
-
-
-def test_a_long_note_stands_in_the_body_and_secrets_nowhere(vault):
-    note(vault, "A plan.\n")
-    done = checkpoint(vault, "x" * 300, SECRET, "end.")
-    newest = commits(vault)[0]
-    assert len(done["subject"]) <= 200 and newest["subject"] == done["subject"]
-    assert newest["body"].endswith("end.") and SECRET not in json.dumps(newest)
-
-
-def test_files_left_out_are_named_and_keep_their_committed_version(vault):
-    note(vault, "small\n", "ledger/grows.md")
-    checkpoint(vault)
-    note(vault, "x" * (1024 * 1024 + 1), "ledger/grows.md")
-    note(vault, f"token {SECRET}\n", "ledger/key.md")
-    note(vault, "plain\n", "ledger/plain.md")
-    done = checkpoint(vault, "two left out")
-    assert done["ok"] and done["skipped_files"] == ["ledger/grows.md", "ledger/key.md"]
-    assert all(path in commits(vault)[0]["body"] for path in done["skipped_files"])
-    shown = vault.call("checkpoint").out
-    assert shown.splitlines()[0] == "workspace tree is clean; no commit created"
-    assert "ledger/grows.md" in shown and "ledger/key.md" in shown
-    assert not git or run_git(vault.root, "show", "HEAD:ledger/grows.md") == "small\n"
 
 
 @pytest.mark.skipif(not git, reason="needs git")
@@ -340,24 +315,6 @@ def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
         agent.wait("watching", "polling")
         end(vault, session_id="s1", session_key="lantern-42")
         until(lambda: "session-close: lantern-42" in subjects(vault), "the commit")
-
-
-def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
-    monkeypatch.setattr(scheduler, "RETRY_WAIT", 0.0)
-    monkeypatch.setattr(scheduler, "QUIET", 0.0)
-    (vault / ".git").write_text("gitdir: /elsewhere\n")
-    end(vault, session_id="s1")
-    said: list[str] = []
-    sink = logger.add(said.append, level="WARNING")
-    try:
-        with workspace(vault) as held:
-            commits = scheduler.CommitScheduler(held)
-            commits.note_change()
-            until(lambda: commits.run_due() or commits._failures > 1, "a second try")
-            commits.stop()
-    finally:
-        logger.remove(sink)
-    assert len(said) == 1 and "the history was not written" in said[0] and "points elsewhere" in said[0]
 
 
 def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from history_vault import HistoryVault, git
 from hostile_repositories import REFUSED, RUN, Traps
-from workbench import sampled
 
 from signet_sync.history import repository
 from signet_sync.history.repository import run_git
@@ -193,20 +192,6 @@ def test_what_is_not_ours_is_told(past, tmp_path):
     assert str(tmp_path.resolve()) in refused("inside-repository", none.begin).message and os.listdir(none.root) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/includes.git ; x\n',
-        '[user]\n\tname = "Ada # Lovelace" ; poet\'s daughter\n\temail=a@b\n[a "b\\"c"]\nflag\n',
-        "\r\n# comment\r\n[core]\r\n\tignorecase = true\r\n\trepositoryFormatVersion = 1\r\n",
-        "",
-    ],
-)
-def test_an_ordinary_config_is_read(past, text):
-    (past.root / ".git/config").write_text(text)
-    assert past.look() == ""
-
-
 # ── what git is asked, in anybody's repository ──
 
 
@@ -298,14 +283,6 @@ def test_names_that_are_no_utf8(theirs):
     done(theirs, "git commit -qm odd; echo '*.md' > .gitignore")
     assert holds(theirs, "memory/\udcff.md") == "contains"
     assert ignored(theirs, "memory/\udcff.md", "x") == {"memory/\udcff.md"}
-
-
-@pytest.mark.parametrize("folder", sampled([" my notes ", "agents", "caf\u00e9", "*"]))
-def test_the_workspace_may_be_a_part_of_the_repository(theirs, folder):
-    done(theirs, f"{COMMIT.format(f'{folder}/{A}')}{COMMIT.format(B)}echo '*.log' > .gitignore")
-    (theirs / folder / ".gitignore").write_text("/memory/b.md\n")
-    assert (holds(theirs / folder, A), holds(theirs / folder, B)) == ("contains", "clean")
-    assert ignored(theirs / folder, A, B, "x.log") == {B, "x.log"}
 
 
 def test_ignored_paths_follow_the_rules_of_the_repository(theirs, tmp_path, monkeypatch):

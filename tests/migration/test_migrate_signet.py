@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -367,22 +365,6 @@ def test_a_transcript_joins_its_session(vault: Vault) -> None:
     assert_found(vault, [("default", word("talk", 7))])
 
 
-def test_a_transcript_that_an_artifact_has_is_here_already(vault: Vault) -> None:
-    who = {"session_id": "jun-session", "captured_at": "2026-03-20T10:00:00.000Z", "session_key": None}
-    vault.put(dict([made.transcript(**who, body=signet.transcript(8)), made.manifest(**who)]))
-    database = Database(vault.root / "memory/memories.db")
-    more = "\nUser: And in the morning, zqxmorning?"
-    database.put("session_transcripts", session_key="jun-session", content=signet.transcript(8))
-    database.close()
-    assert migrate(vault)["tables"]["session_transcripts"]["here"] == 1
-    with apsw.Connection(str(database.made.path)) as connection:
-        connection.execute("update session_transcripts set content = content || ?", (more,))
-    connection.close()
-    assert brought(migrate(vault)) == {"session_transcripts": 1}
-    (segment,) = [path for path in vault.hits("zqxmorning") if path.endswith("transcript.md")]
-    assert word("talk", 8) not in (vault / segment).read_text().split("\n---\n", 1)[1]
-
-
 def test_what_was_forgotten_here_does_not_come_back_and_what_was_remembered_stays(vault: Vault) -> None:
     database = Database(vault.root / "memory/memories.db")
     for number in (1, 2, 3):
@@ -483,16 +465,6 @@ def test_a_locked_database_brings_nothing(vault: Vault, monkeypatch: pytest.Monk
     assert brought(migrate(vault))["memories"] == 10
 
 
-def test_a_live_writer_with_a_log_is_read_beside(vault: Vault) -> None:
-    made = build(vault.root)
-    writer = apsw.Connection(str(made.path))
-    writer.execute("insert into memories(id, content) values('late', 'Ada keeps zqxlatest things.')")
-    assert made.path.with_name("memories.db-wal").stat().st_size
-    migrate(vault)
-    writer.close()
-    assert_found(vault, [("default", "zqxlatest")])
-
-
 def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
     made = build(vault.root)
     with pytest.raises(HarnessError) as caught, databases.opened(str(made.path)) as found:
@@ -558,33 +530,6 @@ def test_a_name_of_a_removed_row_in_a_circle_of_summaries_ends(vault: Vault) -> 
 
 
 # ── many ──
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
-    """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 120 MB."""
-    few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 120)))
-    assert many < few + 32, (few, many)
-
-
-def _peak(vault: Vault, transcripts: int) -> float:
-    """The most memory, in MB, that a process needs for a dry run over transcripts and summaries of half a MB each."""
-    database = Database(vault.root / "memory/memories.db")
-    turns = [f"{'User' if n % 2 else 'Assistant'}: The queue of step {n} drains the lantern." for n in range(9_000)]
-    for number in range(transcripts):
-        named = {"session_key": f"talk-{number}", "created_at": at(number)}
-        database.put("session_transcripts", content="\n".join([*turns, f"User: {number}"]), **named)
-        database.put(
-            "session_summaries", id=f"s-{number}", depth=0, content=f"# {number}\n\n" + "x " * 250_000, **named
-        )
-    database.close()
-    words = ("--workspace", str(vault.root), "migrate", "signet", "--dry-run", "--json", "--now", NOW)
-    with (vault.root.parent / "told.json").open("w") as out:
-        process = subprocess.Popen([sys.executable, "-m", "signet_sync", *words], stdout=out)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return used.ru_maxrss / 1024
 
 
 def answer_of(vault: Vault, *words: str) -> Answer:

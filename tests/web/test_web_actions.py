@@ -198,13 +198,6 @@ def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
     assert gone.status_code == 409 and "No open proposal" in gone.text
 
 
-def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vault: Vault) -> None:
-    known_ones = known(vault)
-    assert "Rejected" in Form(visitor(vault), "reject", proposal=known_ones["proposal"]).send(reason="not so").text
-    events = vault.call("entity", "log", known_ones["entity"], "--json").json["events"]
-    assert [(one["actor"], one["text"]["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
-
-
 def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
     someone = visitor(vault)
     vault.session(21, body="# New\n\n## Decisions\n\n- The lamp burns rape oil.\n\n## Next steps\n\n- Trim the wick.\n")

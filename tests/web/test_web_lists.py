@@ -118,11 +118,6 @@ def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
     assert data["private"] == [memory_id(vault, PRIVATE)]
 
 
-def test_a_memory_says_what_can_be_done(vault: Vault) -> None:
-    risen, private = (visitor(vault.root).get(f"/threads/{memory_id(vault, one)}").text for one in (RISEN, PRIVATE))
-    assert "Unpin…" in risen and "Forget…" in risen and "private" in private
-
-
 # ── recall itself ──
 
 

@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 from time import process_time
 from typing import Any
-from urllib.parse import urlencode
 
 import artifacts_fixture as made
-import hostile_queries
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,15 +143,6 @@ def test_days_are_the_persons_days(vault: Vault) -> None:
     assert vault.call("recall", "--words", "bound", "--since", "2026-03-30").out == ""
 
 
-def test_sessions_stand_day_by_day_the_newest_first(vault: Vault) -> None:
-    page = lists.sessions(ask(vault))
-    days = [(day, len(some)) for day, _, some in page.data["days"]]
-    assert days[0] == ("2026-03-28", 2)
-    assert days == sorted(days, reverse=True)
-    resumed = page.data["shown"].entries[0]
-    assert (resumed.session_id, resumed.segments, resumed.violations) == (RESUMED, 2, 0)
-
-
 def test_a_page_goes_on_where_the_one_before_ended(vault: Vault) -> None:
     with vault.database() as database:
         every = session_list.page(database, "default", SessionFilter()).entries
@@ -259,16 +248,6 @@ def test_a_file_that_never_was_valid_is_shown_where_its_token_leads(vault: Vault
     assert "A copy" in Seen(browser.get(address(third["session_id"], path=copy)).text).text
 
 
-def test_a_session_whose_files_have_vanished_says_so(vault: Vault, browser: TestClient) -> None:
-    third = numbered(3)["session_id"]
-    for path in (vault.memory).glob(f"*--{made.token_for(session_id=third)}--*"):
-        path.unlink()
-    vault.reindex()
-    seen = Seen(browser.get(address(third)).text)
-    assert "The files of this session are gone" in seen.text
-    assert seen.text.count("vanished") >= 2
-
-
 def test_a_session_that_is_not_there_is_told_with_what_to_do(vault: Vault, browser: TestClient) -> None:
     answer = browser.get(address("nobody"))
     assert (answer.status_code, "reindex" in answer.text) == (404, True)
@@ -308,14 +287,6 @@ def test_odd_requests_are_answered(browser: TestClient) -> None:
         assert browser.get(f"/sessions?{query}").status_code == 200, query
     for query in ("part=-1", "part=x", "part=99", "line=99999999", "body=0", "path=../x", "path=%00"):
         assert browser.get(f"{address(RESUMED)}?{query}").status_code == 200, query
-
-
-@pytest.mark.parametrize("query", hostile_queries.HOSTILE.values(), ids=hostile_queries.HOSTILE.keys())
-def test_any_query_is_answered(browser: TestClient, query: str) -> None:
-    # The client has no longer addresses.
-    answer = browser.get(f"/recall?{urlencode({'q': query[:7_000]}, errors='surrogatepass')}")
-    assert answer.status_code == 200
-    assert harmless(answer.text)
 
 
 # ── Markdown ──
@@ -362,12 +333,6 @@ def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
         "ol", "ul", "pre", "blockquote", "ul", "hr", "table",
     ]  # fmt: skip
     assert '<p class="label">py</p>' in shown and "i &lt;b&gt;" in shown
-
-
-@pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
-def test_what_is_nested_too_deep_is_shown_as_it_stands(mark: str) -> None:
-    found = Prose(f"{mark * 900}word\n\nword")
-    assert (numbers_of(found), words_of(found).count("word")) == ([1, 2, 3], 2)
 
 
 def test_only_links_to_our_pages_have_an_address() -> None:
