@@ -1,4 +1,4 @@
-"""Sets up loguru once: a rotating file in the state folder, stderr for people, levels for journald, no local values."""
+"""Sets up loguru once: a rotating file in the state folder, stderr for people, no local values."""
 
 from __future__ import annotations
 
@@ -16,26 +16,16 @@ if TYPE_CHECKING:
 
 # A log file is rotated at this size in bytes; so many older ones are kept.
 ROTATION_BYTES, KEEP = 5_000_000, 5
-_JOURNAL = {"DEBUG": 7, "INFO": 6, "SUCCESS": 5, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
-
-
-# Warnings and errors may write so many bytes at once, and so many more a second: less than a megabyte a day, whether
-# the same one repeats or each is different.
-_AT_ONCE, _A_SECOND, _AROUND = 64_000, 10.0, 80
 
 
 class _Limited:
-    """Lets a warning through `burst` times in `every` seconds, so that a permanent error cannot fill a disk.
-
-    All warnings together are also limited, by their bytes.
-    """
+    """Lets a warning through `burst` times in `every` seconds, so that a permanent error does not hide all others."""
 
     def __init__(self, every: float = 600.0, burst: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
         self._burst = burst
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
-        self._room, self._at = float(_AT_ONCE), clock()
 
     def __call__(self, record: Record) -> bool:
         if record["level"].no < 30:
@@ -48,15 +38,7 @@ class _Limited:
         if len(self._seen) > 2000:
             self._seen.clear()
         self._seen[key] = (count + 1, first)
-        return count < self._burst and self._has_room(len(record["message"]) + _AROUND, now)
-
-    def _has_room(self, size: int, now: float) -> bool:
-        self._room = min(self._room + (now - self._at) * _A_SECOND, _AT_ONCE)
-        self._at = now
-        if size > self._room:
-            return False
-        self._room -= size
-        return True
+        return count < self._burst
 
 
 def _escape_record(record: Record) -> None:
@@ -76,15 +58,6 @@ def _escape_record(record: Record) -> None:
         lines += [display(line) for line in text.rstrip("\n").split("\n")]
         record["exception"] = None
     record["message"] = redact("\n    ".join(lines))[0]
-
-
-def _is_journal(environ: Mapping[str, str]) -> bool:
-    """Returns whether stderr *is* the journal's stream; a desktop service's shell only inherits the variable."""
-    try:
-        status = os.fstat(sys.stderr.fileno())
-    except (OSError, ValueError, AttributeError):
-        return False
-    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 class _Late:
@@ -131,8 +104,6 @@ def _log_to_stderr(level: str) -> None:
             sys.stderr,
             level=level,
             format=lambda record: f"{record['level'].name.lower()}: {{message}}\n",
-            diagnose=False,
-            backtrace=False,
             colorize=False,
         )
 
@@ -148,29 +119,17 @@ def set_up(
 ) -> str | None:
     """Configures the sinks; returns the path of the log file, if there is one.
 
-    Every kind of process has a file of its own `name`: two that rotate one file lose lines. Under systemd
-    (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
+    Every kind of process has a file of its own `name`: two that rotate one file lose lines.
     """
     _Late.wanted = ""
     logger.remove()
     logger.configure(patcher=_escape_record)
-    limited = _Limited()
-    if _is_journal(environ):
-
-        def journald(message: Any) -> None:
-            record = message.record
-            for line in record["message"].split("\n"):
-                sys.stderr.write(f"<{_JOURNAL.get(record['level'].name, 6)}>{line}\n")
-
-        logger.add(journald, level=level, filter=limited, diagnose=False, backtrace=False)
-    elif sys.stderr is not None:  # None if the caller closed it
+    if sys.stderr is not None:  # None if the caller closed it
         logger.add(
             sys.stderr,
             level=level,
             format="{time:HH:mm:ss} {level: <7} {message}",
-            filter=limited,
-            diagnose=False,
-            backtrace=False,
+            filter=_Limited(),
             colorize=sys.stderr.isatty() and not environ.get("NO_COLOR"),
         )
     path = None
@@ -195,8 +154,6 @@ def log_to_file(
         rotation=rotation_bytes,
         retention=keep,
         filter=_Limited(),
-        diagnose=False,
-        backtrace=False,
         encoding="utf-8",
         opener=lambda p, flags: os.open(p, flags, 0o600),
         delay=delay,

@@ -18,17 +18,16 @@ from signet_sync.text.sanitizer import redact
 class Notifier:
     """Reports the agent's state to systemd; without a socket nothing is sent, and nothing ever raises.
 
-    `$NOTIFY_SOCKET` names a datagram socket: a path, or an abstract name after `@` (source: sd_notify(3)). `interval`
-    is seconds between two signs of life, half of the limit in `$WATCHDOG_USEC`; None if none is set for this process
-    (source: sd_watchdog_enabled(3)). They come from the loop that does the work, so that one that hangs is restarted.
+    `$NOTIFY_SOCKET` is the path of a datagram socket (source: sd_notify(3)). `interval` is seconds between two signs
+    of life, half of the limit in `$WATCHDOG_USEC`; None if none is set for this process (source:
+    sd_watchdog_enabled(3)). They come from the loop that does the work, so that one that hangs is restarted.
     """
 
     READY, STOPPING, ALIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         name = environ.get("NOTIFY_SOCKET", "")
-        abstract = name.startswith("@") and len(name) > 1
-        self._address = "\0" + name[1:] if abstract else name if name.startswith("/") else None
+        self._address = name if name.startswith("/") else None
         self.interval: float | None = None
         with suppress(KeyError, ValueError):
             limit = int(environ["WATCHDOG_USEC"])  # microseconds

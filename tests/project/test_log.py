@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import re
 import sys
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash_runner import forked
 from loguru import logger
 
 from signet_sync import log
@@ -135,37 +133,6 @@ def test_the_limit_ends_with_its_time_and_forgets_rather_than_grows() -> None:
     assert all(limited(record("a", 20)) for _ in range(10))
     limited = log._Limited(clock=itertools.count(step=60.0).__next__)
     assert all(limited(record(f"error {number}")) for number in range(10_000)) and len(limited._seen) <= 2002
-
-
-@pytest.mark.parametrize("ours", [True, False])
-def test_the_journal_gets_levels_and_no_time_and_an_inherited_variable_does_not_count(
-    tmp_path: Path, ours: bool
-) -> None:
-    """A terminal that a desktop's service started has the variable, but shows stderr to a person."""
-
-    def speak() -> int:
-        os.dup2(os.open(tmp_path / "journal", os.O_WRONLY | os.O_CREAT), 2)
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - the process ends with it
-        status = os.fstat(2)
-        environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}" if ours else "1:2"}
-        log.set_up("DEBUG", folder=None, rotation_bytes=10_000, keep=1, environ=environ)
-        for level in ("debug", "info", "success", "warning", "error", "critical"):
-            getattr(logger, level)(level[0])
-        logger.info("two\nlines")
-        try:
-            fail_with_local()
-        except ValueError:
-            logger.exception("failed")
-        return 0
-
-    assert forked(speak) == 0
-    lines = (tmp_path / "journal").read_text().splitlines()
-    if not ours:
-        assert re.fullmatch(r"\d\d:\d\d:\d\d DEBUG   d", lines[0])
-        return
-    assert lines[:7] == ["<7>d", "<6>i", "<5>s", "<4>w", "<3>e", "<2>c", r"<6>two\nlines"]
-    assert lines[7] == "<3>failed" and lines[-1] == "<3>    ValueError: no good"
-    assert all(line.startswith("<3>") for line in lines[7:])
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
