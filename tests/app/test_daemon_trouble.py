@@ -112,20 +112,6 @@ def test_with_no_room_to_write_it_says_so_and_recovers_by_itself(vault: Vault, s
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_pass_of_another_command_is_waited_for_without_a_word(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        with state_dir.workspace_lock(state_dir.locate(str(vault.root))):
-            new = Session().write(vault)
-            time.sleep(0.8)
-            assert agent.state == "watching"
-            assert not vault.hits(new.word)
-        until(lambda: vault.hits(new.word), "as soon as it may")
-
-
-@pytest.mark.usefixtures("quick")
 def test_it_ends_though_a_lock_is_held(vault: Vault) -> None:
     Session().write(vault)
     with ExitStack() as stack:

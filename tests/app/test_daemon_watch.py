@@ -76,23 +76,6 @@ def test_another_programs_busy_file_makes_no_work(vault: Vault) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_full_passes_without_an_end_put_no_verdict_off(vault: Vault) -> None:
-    doomed = Session().write(vault)
-    path = doomed.path("summary")
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        (vault / path).unlink()
-
-        def missed() -> bool:
-            agent.work.everything = True
-            agent.work.watcher.wake()
-            return verdicts(vault)[path] == ("violation", "vanished")
-
-        until(missed, "confirmed")
-
-
-@pytest.mark.usefixtures("quick")
 def test_changes_without_an_end_starve_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "LONGEST_WAIT", 0.3)
     doomed = Session().write(vault)

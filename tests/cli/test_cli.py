@@ -46,12 +46,6 @@ def test_every_command_has_help():
     assert call(*name.split(), "-h") == answer
 
 
-def test_help_is_a_word_and_what_needs_no_command_is_answered():
-    for words, flag in ((("help",), ()), (("help", "recall"), ("recall",))):
-        assert call(*words).out == call(*flag, "--help").out
-    assert "copy the workspace's folder" in call("export").err
-
-
 def listed(text):
     """The commands that an overview lists, with what it says of them."""
     return re.findall(rf"^  ({'|'.join(COMMANDS)}) +(\S.*)", text, re.MULTILINE)
@@ -67,6 +61,7 @@ def test_the_overview_lists_all_commands_by_group_and_the_exit_codes():
         assert [one for one in headings if one.lower() in GROUPS] == [group.capitalize() for group in GROUPS]
         assert "0 success" in answer.out and "130 interrupted" in " ".join(answer.out.split())
     assert call("--version").out == f"signet-sync {__version__}\n"
+    assert call("help").out == call("--help").out and "copy the workspace's folder" in call("export").err
     assert call("recal").err.startswith("signet-sync: no command 'recal' — did you mean recall?")
 
 
@@ -144,15 +139,6 @@ def test_what_is_not_there_is_said(vault):
         "entity protect pin nothing": "unknown-entity",
     }.items():
         assert json_error(vault.call(*words.split(), "--json"), 2)["code"] == code, words
-
-
-def test_what_is_there_still_needs_its_option(vault):
-    path = f"memory/{next(path.name for path in vault.memory.glob('*--summary.md'))}"
-    assert vault.call("entity", "create", "user", "Ada").code == 0
-    for words in (("remove", ID), ("violations", "accept", path), ("entity", "set", "ada", "goals")):
-        error = json_error(vault.call(*words, "--json"), 2)
-        assert error["code"] == "usage" and ("--reason" in error["message"] or "--text" in error["message"])
-    assert len(list(vault.memory.glob("*.md"))) == 9
 
 
 READERS = [
@@ -269,13 +255,6 @@ def test_a_reader_that_goes_away_ends_it_quietly(vault):
     )  # fmt: skip
     os.close(writing)
     assert done.stderr == b"" and done.returncode == 0
-
-
-def test_a_traceback_only_with_vv(vault, monkeypatch):
-    vault.db.unlink()
-    vault.db.mkdir()
-    answer = vault.call("reindex")
-    assert answer.code == 3 and "Traceback" not in answer.err and answer.err.count("\n") == 1
 
 
 def test_interrupted_between_two_files_is_130_and_loses_nothing(vault, tmp_path):

@@ -124,23 +124,6 @@ def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytes
     assert "00000003-" in seen[0][0].read_text()
 
 
-def test_what_was_removed_is_no_failure(machine: Path) -> None:
-    one, _ = past(machine), past(machine, 2)
-    done("--yes")
-    assert call("remove", one.session, "--reason", "mine", "--yes", "--quoting", "keep").code == 0
-    one.user("What about now?", 7200)
-    one.idle()
-    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
-    assert step["state"] == "done" and "1 of claude-code not taken, its session was removed" in step["text"]
-
-
-def test_without_a_terminal_it_asks_for_yes(machine: Path) -> None:
-    for words in ([], ["--json"]):
-        answer = call("setup", *words)
-        assert answer.code == 2 and "--yes" in answer.err + answer.out
-    assert sorted(os.listdir(machine)) == [".claude", "bin"]
-
-
 def test_hooks_and_service_can_be_left_out(machine: Path) -> None:
     past(machine)
     service_manager(machine, "exit 0")

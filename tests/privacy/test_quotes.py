@@ -14,12 +14,10 @@ from workbench import NOW, Vault, numbered, sampled
 
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy.quotes import Quotes
-from signet_sync.text.own_calls import LEFT_OUT
 from signet_sync.text.redaction import REMOVED, is_redaction
 
 ONE = "5e551001-0000-4000-8000-00000000000a"
 TWO = "5e551002-0000-4000-8000-00000000000b"
-THREE = "01a1ffcf-0000-7000-8000-000000000003"
 # What the first session said, a line of words and a short one.
 SAID = "The spare key of the xqlantern lies under the third stone behind the mill."
 SHORT = "qwzmillstone: ask Ada"
@@ -71,39 +69,6 @@ def second() -> bytes:
     )
 
 
-def third() -> bytes:
-    """A rollout of Codex."""
-    call = {
-        "type": "function_call",
-        "name": "memory_recall",
-        "namespace": "mcp__signet_sync",
-        "arguments": "{}",
-        "call_id": "c",
-    }
-    items = [
-        ("session_meta", {"id": THREE, "cwd": "/home/ada/mill", "source": "cli"}),
-        (
-            "response_item",
-            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And number3x?"}]},
-        ),
-        ("response_item", call),
-        (
-            "response_item",
-            {"type": "function_call_output", "call_id": "c", "output": f"Wall time: 0.1 s\nOutput:\n{answer()}"},
-        ),
-        ("event_msg", {"type": "mcp_tool_call_end", "result": {"Ok": {"structuredContent": json.loads(answer())}}}),
-        (
-            "response_item",
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is so."}]},
-        ),
-    ]
-    lines = [
-        {"timestamp": f"2026-03-22T10:00:{n:02d}.000Z", "type": kind, "payload": one}
-        for n, (kind, one) in enumerate(items)
-    ]
-    return "".join(json.dumps(line) + "\n" for line in lines).encode()
-
-
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     found = Vault(tmp_path / "vault")
@@ -112,12 +77,11 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def take_in(vault: Vault) -> None:
-    """The three transcripts, from where the harnesses keep them."""
+    """The two transcripts, from where the harnesses keep them."""
     home = Path(os.environ["HOME"])
     for place, raw, harness in (
         (home / f".claude/projects/-home-ada-mill/{ONE}.jsonl", first(), "claude-code"),
         (home / f".claude/projects/-home-ada-mill/{TWO}.jsonl", second(), "claude-code"),
-        (home / f".codex/sessions/2026/03/22/rollout-2026-03-22T10-00-00-{THREE}.jsonl", third(), "codex"),
     ):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(raw)
@@ -136,15 +100,6 @@ def remove(vault: Vault, *more: str, code: int = 0):
     done = vault.call("remove", ONE, "--reason", "private", "--yes", "--json", "--now", NOW, *more)
     assert done.code == code, done
     return done.json
-
-
-def test_memory_does_not_feed_back_into_the_vault(vault):
-    """What an agent was told of an earlier session stands in no later one, unless it says so itself."""
-    take_in(vault)
-    texts = {path.name: path.read_text() for path in vault.memory.glob("*--transcript.md")}
-    assert sum(LEFT_OUT in text for text in texts.values()) == 2
-    assert sum("qwzmillstone" in text for text in texts.values()) == 1
-    assert not [text for text in texts.values() if "number3x" in text and "xqlantern" in text]
 
 
 def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault):
@@ -247,13 +202,6 @@ def test_what_is_no_quote(vault):
         said_in(vault, number, many, *code, *tool, "and so we went on to the other mill")
     said_in(vault, 6, theirs, agent_id="scout")
     assert quoted_in(vault, 7) == []
-
-
-def test_a_dozen_words_are_a_quote(vault):
-    words = "and so the miller showed me where the third stone behind the wheel is kept"
-    path = said_in(vault, 5, f"I said: {words}, did I not?")
-    said_in(vault, 7, f"It was late {words} for the night.")
-    assert quoted_in(vault, 7) == [path]
 
 
 def test_a_changed_file_that_quotes_holds_the_removal_up(vault):

@@ -43,7 +43,7 @@ def test_marks_in_the_place_of_text_are_a_redaction(parts, end):
     assert not is_redaction(before, before) and not is_redaction(after, after)
 
 
-@given(st.text(max_size=30), st.characters(categories=["L", "N", "P"]))
+@given(st.text(max_size=30), st.sampled_from("aZ9é.[-ж"))
 def test_whatever_else_changed_is_none(text, letter):
     """A letter more, a letter less, or a mark where nothing was taken away."""
     before = f"one {text} two secret three"

@@ -91,7 +91,7 @@ def test_the_tombstone_holds_no_word_of_the_session(vault):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [KEY, TOKEN, "agent:qgfx", ID, ID[:9], mine("summary")], ids=lambda n: n[:12])
+@pytest.mark.parametrize("name", [KEY, TOKEN, ID[:9], mine("summary")], ids=lambda n: n[:12])
 def test_a_session_goes_by_key_token_id_prefix_or_path(vault, name):
     document = remove(vault, name)
     assert document["removed_rows"] == 3 and leaks(vault.root, vault.state) == []
@@ -130,13 +130,6 @@ def test_an_id_covers_its_session_only(shared_key):
     assert shared_key.reindex()["counts"]["indexed"] == 3 and shared_key.hits("number4x")
 
 
-def test_a_prefix_of_several_is_refused_with_the_candidates(shared_key):
-    before = contents(shared_key.root)
-    answer = shared_key.call("remove", "5e5510", "--reason", "x", "--yes")
-    assert answer.code == 2 and all(numbered(n)["session_id"] in answer.err for n in (1, 2, 3))
-    assert contents(shared_key.root) == before
-
-
 @pytest.mark.parametrize("name", ["agent:main:main", made.token_for(session_key="agent:main:main")])
 def test_a_key_or_token_covers_all_of_its_sessions_also_later_ones(shared_key, name):
     document = remove(shared_key, name)
@@ -145,13 +138,6 @@ def test_a_key_or_token_covers_all_of_its_sessions_also_later_ones(shared_key, n
     shared_key.session(4, session_key="agent:main:main")
     assert shared_key.reindex()["counts"]["indexed"] == 0
     assert not (shared_key / path_of("summary", 4, session_key="agent:main:main")).exists()
-
-
-def test_a_copy_of_another_session_of_the_token_stays(shared_key):
-    copy = path_of("summary", 1, session_key="agent:main:main").removeprefix("memory/").replace(".md", " (1).md")
-    shared_key.put((copy, (shared_key.memory / copy.replace(" (1)", "")).read_bytes()))
-    remove(shared_key, numbered(2)["session_id"])
-    assert (shared_key.memory / copy).exists()
 
 
 def test_what_somebody_wrote_into_a_tombstone_erases_no_words_of_others(vault):
@@ -304,16 +290,6 @@ def test_a_page_that_signet_wrote_is_named_and_not_touched(vault):
     (vault / "MEMORY.md").write_text(theirs)
     assert remove(vault)["foreign"] == ["MEMORY.md"]
     assert vault.page() == theirs and leaks(vault.root, vault.state, but=("MEMORY.md",)) == []
-
-
-def test_a_sentence_that_others_have_too_tells_nothing(vault):
-    same = "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact."
-    for number in (4, 5):
-        vault.session(number, memory_sentence=same)
-    (vault / "note.md").write_text(same)
-    vault.reindex()
-    assert remove(vault, numbered(4)["session_id"])["foreign"] == []
-    assert remove(vault, numbered(5)["session_id"])["foreign"] == ["note.md"]
 
 
 def test_the_git_history_is_looked_at(vault):

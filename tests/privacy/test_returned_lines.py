@@ -77,14 +77,11 @@ def condensation(vault: Vault) -> None:
     session(vault, 5, "Lamps are lit at dusk.", captured_at="2026-02-04T10:00:00.000Z")
 
 
-def pinned_condensation(vault: Vault) -> None:
-    session(vault, 1, "Charts are drawn at night.")
-    session(vault, 4, "Tides are read at night.", captured_at="2026-03-17T10:00:00.000Z")
-    session(vault, 5, "Lamps are lit at dusk.", captured_at="2026-03-17T11:00:00.000Z")
-    session(vault, REMOVED, captured_at="2026-03-18T10:00:00.000Z", more="None.\n", memory_sentence=sentence(WORD))
+def pinned_statement(vault: Vault) -> None:
+    statement(vault)
     vault.reindex()
-    ((arc,),) = vault.rows("select id from session_summaries where kind = 'arc' and label like ?", f"%{WORD}%")
-    assert vault.call("pin", arc, "--now", NOW).code == 0
+    ((found,),) = vault.rows("select id from statements where newest = 1 and text like ?", f"%{WORD}%")
+    assert vault.call("pin", found, "--now", NOW).code == 0
 
 
 def heading(vault: Vault) -> None:
@@ -112,7 +109,7 @@ KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
         r"^- blocker: The WORD waits for the key of the harbour office \(.*\) \^f-\w+$",
     ),
     "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \[\[.*\]\] \^a-\w+$"),
-    "a pin": (pinned_condensation, r"^- 📌 .*WORD.* \(condensation, lantern, Mar 18\) \[\[.*\]\] \^a-\w+$"),
+    "a pin": (pinned_statement, r"^- 📌 The WORD keeps the queue\..* \^f-\w+$"),
     "a project's heading": (heading, r"^### WORD$"),
     "a memory": (memory, r"^- The WORD sleeps at noon\. .* \^m-\w+$"),
 }
