@@ -161,7 +161,8 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
             told.update(own - {""})
             first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
             days = last if first == last or node.path else f"{first} to {last}"
-            link = f" {link_to(node.path)}" if node.path else ""
+            source = node.path or node.newest
+            link = f" {link_to(source)}" if source else ""
             thread = ", ".join(filter(None, [inert(page_cell(node.thread, 80)), of.partition(" of ")[0]]))
             yield f"- {days} · {thread}: {words}{link} {short_handle(node.id)}"
 

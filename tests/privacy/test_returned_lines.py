@@ -108,7 +108,7 @@ KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
         blocker,
         r"^- blocker: The WORD waits for the key of the harbour office \(.*\) \^f-\w+$",
     ),
-    "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \[\[.*\]\] \^a-\w+$"),
+    "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \^a-\w+$"),
     "a pin": (pinned_statement, r"^- 📌 The WORD keeps the queue\..* \^f-\w+$"),
     "a project's heading": (heading, r"^### WORD$"),
     "a memory": (memory, r"^- The WORD sleeps at noon\. .* \^m-\w+$"),

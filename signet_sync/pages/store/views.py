@@ -173,6 +173,11 @@ _NODE = f"""
     from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
     where n.agent_id = ? and n.id = ?"""
 
+_NEWEST_FILE = f"""
+    select n.source_ref from session_summaries c join {NODES} n on n.agent_id = c.agent_id
+    and n.thread_id = c.thread_id and n.latest_us = c.latest_us and n.source_ref is not null
+    where c.agent_id = ? and c.id = ? order by n.id limit 1"""
+
 
 def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> Known:
     """Returns what a page with room for `limit` lines may show at `now_us`, and what is pinned or used.
@@ -209,7 +214,8 @@ def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) 
     # Each is read when it is asked for: a page shows a few of them.
     for (found,) in ids:
         for one, project, thread, *node in list(database.execute(_NODE, (agent_id, found))):
-            yield NodeView(one, basename(project) or thread, *node)
+            view = NodeView(one, basename(project) or thread, *node)
+            yield view._replace(newest=database.value(_NEWEST_FILE, (agent_id, found))) if condensed else view
 
 
 # ── for the context of a project ──
