@@ -84,7 +84,7 @@ def pinned_statement(vault: Vault) -> None:
     assert vault.call("pin", found, "--now", NOW).code == 0
 
 
-def heading(vault: Vault) -> None:
+def project(vault: Vault) -> None:
     own = {"project": f"/home/ada/code/{WORD}"}
     session(vault, 1, "Charts are drawn at night.")
     session(vault, REMOVED, "Tides are read at night.", "Buoys are lit at noon.", **own)
@@ -100,7 +100,7 @@ def memory(vault: Vault) -> None:
 
 # What a page shows, and the line of it that has the word, without a name of the session's file where one is left out.
 KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
-    "a statement": (statement, r"^- The WORD keeps the queue\. \(Mar 26\) \^f-\w+$"),
+    "a statement": (statement, r"^- The WORD keeps the queue\. \(lantern, Mar 26\) \^f-\w+$"),
     "a thread": (thread, r"^- \*\*lantern\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
     "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
     "a next step": (next_step, r"^- next: Ask the WORD for its key \(lantern, .*\) \^f-\w+$"),
@@ -110,7 +110,7 @@ KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
     ),
     "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \^a-\w+$"),
     "a pin": (pinned_statement, r"^- 📌 The WORD keeps the queue\..* \^f-\w+$"),
-    "a project's heading": (heading, r"^### WORD$"),
+    "a statement's project": (project, r"^- Tides are read at night\. \(WORD, Mar 26\) \^f-\w+$"),
     "a memory": (memory, r"^- The WORD sleeps at noon\. .* \^m-\w+$"),
 }
 
