@@ -765,18 +765,13 @@ class Check(TypedDict):
     notes: list[CheckNote]
 
 
-class ViolationsListViolationFile(TypedDict):
+class ViolationsListViolation(TypedDict):
     path: str
     code: str
     message: str
+    found_at: str
     restorable: bool
     acceptable: bool
-
-
-class ViolationsListViolation(TypedDict):
-    id: str
-    found_at: str
-    files: list[ViolationsListViolationFile]
 
 
 class ViolationsOpen(TypedDict):

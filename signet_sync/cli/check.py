@@ -17,7 +17,7 @@ from signet_sync.cli.reindex import show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.store.violations import batches, list_accepted_gone
+from signet_sync.sync.store.violations import list_accepted_gone, list_open
 from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ violations = Group("violations", help="List, restore or accept sealed files that
 @click.argument("path", type=OfWorkspace(), required=False)
 @click.option("--accepted", is_flag=True, help="List accepted absences, which can still be restored from their seals.")
 def list_(context: Context, path: str | None, accepted: bool) -> None:
-    """List every open violation; what one pass found is one batch. Of PATH, show what changed since it was sealed."""
+    """List every open violation. Of PATH, show what changed since it was sealed."""
     if path is not None:
         from signet_sync.integrity.operations import difference  # slow import, which the list does without
 
@@ -103,7 +103,7 @@ def list_(context: Context, path: str | None, accepted: bool) -> None:
         context.answer({"path": path, "diff": text}, partial(click.echo, text, nl=False))
         return
     with reading(context.place()) as database:
-        gone, found = (list_accepted_gone(database), []) if accepted else ([], batches(database))
+        gone, found = (list_accepted_gone(database), []) if accepted else ([], list_open(database))
 
     def show_accepted() -> None:
         for past in gone:
@@ -112,11 +112,8 @@ def list_(context: Context, path: str | None, accepted: bool) -> None:
         click.echo(f"{count_noun(len(gone), 'file')} accepted as gone")
 
     def show() -> None:
-        for batch in found:
-            several = f" ({len(batch.files)} files found in one pass)" if len(batch.files) > 1 else ""
-            click.secho(f"found {batch.found_at}{several}", bold=True)
-            for one in batch.files:
-                click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
+        for one in found:
+            click.echo(click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}; found {one.found_at}")
         if found:
             click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
             click.echo("for several files: their paths, or --all")
@@ -132,15 +129,8 @@ def list_(context: Context, path: str | None, accepted: bool) -> None:
     if accepted:
         context.answer({"accepted": [one._asdict() for one in gone]}, show_accepted)
         return
-    fields = ("path", "code", "message", "restorable", "acceptable")
-    listed = [
-        {
-            "id": batch.id,
-            "found_at": batch.found_at,
-            "files": [{name: getattr(one, name) for name in fields} for one in batch.files],
-        }
-        for batch in found
-    ]
+    fields = ("path", "code", "message", "found_at", "restorable", "acceptable")
+    listed = [{name: getattr(one, name) for name in fields} for one in found]
     context.answer({"violations": listed}, show)
 
 

@@ -74,7 +74,7 @@ def _read_sealed(seal: Seal) -> bytes:
     raw = unpack_seal(seal.packed)
     if raw is None:
         let_go = seal.packed is not None and not seal.packed
-        how = "deleted by retention (seals.keep_days, seals.max_bytes)" if let_go else "lost with a database"
+        how = "deleted by retention (seals.keep_days)" if let_go else "lost with a database"
         raise UsageError(
             f"the sealed bytes of this file were {how}",
             path=seal.path,
@@ -234,7 +234,7 @@ def accept(
 ) -> BatchResult:
     """Seals the present content of these files, else of all open violations, or accepts that they are gone."""
     wanted = _choose_paths(workspace, paths, now_us, ask, agent)
-    opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
+    opened = {one.path for one in violations.list_open(workspace.database)}
     gone = [path for path in wanted if path in opened and files.status_of(workspace.root, path) is None]
     if gone:  # all at once
         accept_gone(workspace, gone, reason, now_us)
@@ -252,7 +252,7 @@ def _choose_paths(
     if accepted:
         found = [one.path for one in violations.list_accepted_gone(workspace.database)]
     else:
-        found = [one.path for batch in violations.batches(workspace.database, agent) for one in batch.files]
+        found = [one.path for one in violations.list_open(workspace.database, agent)]
     wanted = list(dict.fromkeys(paths or found))
     if wanted:
         ask(len(wanted))

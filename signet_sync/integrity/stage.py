@@ -30,12 +30,10 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     """
     settings, database = workspace.settings, workspace.database
     since = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else None
-    due: set[str] = set()
+    due = []
     if settings.seals_keep_days:
-        due.update(violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY))))
-    if settings.seals_max_bytes:
-        due.update(violations.list_beyond(database, settings.seals_max_bytes))
-    paths = _list_unchanged(workspace, sorted(due))
+        due = violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
+    paths = _list_unchanged(workspace, due)
     if paths or (since is not None and recall_events.any_before(database, since)):
         with database.transaction():
             violations.drop_bytes(database, paths)

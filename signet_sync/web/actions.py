@@ -26,7 +26,7 @@ from signet_sync.statements import store as statements
 from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
 from signet_sync.sync.read_only import reading, require_index
-from signet_sync.sync.store.violations import OpenViolation, batches
+from signet_sync.sync.store.violations import OpenViolation, list_open
 from signet_sync.text.memory import LONGEST as LONGEST_MEMORY
 from signet_sync.text.memory import TYPES
 from signet_sync.text.sanitizer import sanitize_line
@@ -340,7 +340,7 @@ def _find_violation(request: ViewRequest) -> tuple[OpenViolation, list[object], 
     """
     place, path = request.site.place, request.query.get("path", "")
     with reading(place) as database:
-        found = [one for batch in batches(database, request.agent) for one in batch.files if one.path == path]
+        found = [one for one in list_open(database, request.agent) if one.path == path]
         if not found:
             message = f"{path or 'nothing'} is not an open violation of agent {request.agent}"
             raise UsageError(message, hint="see the list of problems", code="unknown-violation")

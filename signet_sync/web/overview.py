@@ -179,11 +179,11 @@ def _show_value(value: object) -> str:
 def problems(request: ViewRequest) -> WebPage:
     """Shows all problems."""
     with reading(request.site.place) as database:
-        batches = violations.batches(database, request.agent)[::-1]
-        groups = _groups(request, database, {one.path for batch in batches for one in batch.files})
+        newest = sorted(violations.list_open(database, request.agent), key=lambda one: one.found_at, reverse=True)
+        found = [one._asdict() for one in newest]
+        groups = _groups(request, database, {one["path"] for one in found})
         drifted = len(entities_store.drift(database, request.agent))
         led = _find_links(database, request, [path for group in groups for path, _ in group["files"]])
-    found = [{"found_at": batch.found_at, **one._asdict()} for batch in batches for one in batch.files]
     sealed = portion(found, request.query.get("page"), SEALED)
     data = {
         "sealed": sealed,

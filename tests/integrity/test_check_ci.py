@@ -145,20 +145,6 @@ def test_no_setting_of_a_workspace_changes_a_verdict(vault):
     }
 
 
-def test_a_wrong_setting_of_ones_own_is_still_an_error(vault, monkeypatch):
-    (vault / "signet-sync.toml").write_text("no = [")
-    monkeypatch.setenv("SIGNET_PROJECTION_WINDOW_DAYS", "many")
-    answer = vault.call("check", "--json")
-    assert answer.code == 2 and "SIGNET_PROJECTION_WINDOW_DAYS" in answer.json["error"]["path"]
-
-
-def test_a_pointer_of_git_lfs_is_told_of(vault):
-    path = vault.paths[1]["transcript"]
-    (vault / path).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
-    (found,) = vault.call("check", "--json").json["problems"]
-    assert found["code"] == "frontmatter-missing" and "git lfs pull" in found["message"]
-
-
 # ── lines ──
 
 HEAD = b'---\nkind: "summary"\nagent_id: "default"\nsession_id: "x"\nkind: "summary"\n---\nbody\n'

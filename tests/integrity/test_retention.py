@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from workbench import SIGNS, cast, numbered, tree
+from workbench import SIGNS, cast, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, parse_instant
@@ -93,29 +93,12 @@ def test_what_was_let_go_is_not_taken_again_and_a_change_is_still_noticed(vault)
     good = (vault / path).read_bytes()
     (vault / path).write_bytes(good + b"\nsomething else\n")
     assert vault.problems(vault.reindex(now=MONTHS_LATER))[path] == ("violation", "mutated")
-    [[entry]] = [batch["files"] for batch in vault.call("violations", "list", "--json").json["violations"]]
+    [entry] = vault.call("violations", "list", "--json").json["violations"]
     assert not entry["restorable"]
     answer = vault.call("violations", "restore", path)
     assert answer.code == 2 and "seals.keep_days" in answer.err and "accept" in answer.err
     (vault / path).write_bytes(good)
     assert vault.reindex(now=MONTHS_LATER)["problems"] == []
-
-
-def test_a_limit_of_bytes_lets_the_oldest_go_first(vault):
-    vault.session(3)
-    vault.reindex(now=MONTHS_LATER)
-    sizes = fates(vault)
-    newest = {path for path in sizes if numbered(3)["captured_at"][:10] in path}
-    room = sum(sizes[path] for path in newest)
-    settings(f"[seals]\nmax_bytes = {room}\n")
-    vault.reindex(now=MONTHS_LATER)
-    assert kept(vault) == newest and vault.call("status", "--json").json["sizes"]["seals"] == room
-
-
-def test_a_workspace_has_no_say_in_it(vault):
-    (vault / "signet-sync.toml").write_text("[seals]\nkeep_days = 1\nmax_bytes = 1\n")
-    answer = vault.call("reindex", "--now", MONTHS_LATER)
-    assert "seals.keep_days" in answer.err and "seals.max_bytes" in answer.err and len(kept(vault)) == 4
 
 
 WORD = re.compile(rb"quill\d{4}z")
@@ -145,11 +128,3 @@ def test_hits_of_recall_go_to_the_last_byte(vault):
 def words_in(vault):
     """The words that stand in some byte of the database, or of its log."""
     return {word for path in vault.state.glob("signet-sync.db*") for word in WORD.findall(path.read_bytes())}
-
-
-def test_status_tells_what_takes_room(vault):
-    found = vault.call("status", "--json").json
-    assert {name for name, size in found["sizes"].items() if size} >= {"database", "seals", "backups", "state"}
-    assert found["sizes"]["seals"] == sum(fates(vault).values())
-    assert found["rows"] == {"seals": 4, "recall_events": 0, "memories": 0, "pins": 0}
-    assert "kept" in (told := vault.call("status").out) and "4 seals" in told

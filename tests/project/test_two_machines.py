@@ -179,8 +179,7 @@ class Walk:
     def pages_are_equal(self) -> None:
         """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
         if not self.alike or any(
-            machine.does(lambda work, now: [one.files for one in violations.batches(work.database)])
-            for machine in self.machines
+            machine.does(lambda work, now: violations.list_open(work.database)) for machine in self.machines
         ):
             return
         now = self.machines[0].now_us
@@ -359,19 +358,17 @@ def violates(walk: Walk, machine: Machine) -> None:
 
 def restores(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
-        for one in batch:
-            with suppress(UsageError):
-                machine.does(lambda work, now, path=one.path: integrity_operations.restore_one(work, path, now))
+    for one in machine.does(lambda work, now: violations.list_open(work.database)):
+        with suppress(UsageError):
+            machine.does(lambda work, now, path=one.path: integrity_operations.restore_one(work, path, now))
 
 
 def accepts(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
-        for one in batch[:1]:
-            with suppress(UsageError):
-                machine.does(lambda work, now, path=one.path: integrity_operations.accept_one(work, path, "mine", now))
-                machine.looks_again(one.path)
+    for one in machine.does(lambda work, now: violations.list_open(work.database))[:1]:
+        with suppress(UsageError):
+            machine.does(lambda work, now, path=one.path: integrity_operations.accept_one(work, path, "mine", now))
+            machine.looks_again(one.path)
 
 
 def renames(walk: Walk, machine: Machine) -> None:

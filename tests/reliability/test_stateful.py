@@ -595,7 +595,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:
         """A violation in a person's hands: the sealed bytes come back, or the present ones are right."""
-        open_ = sorted(one.path for batch in violations.batches(self.work.database) for one in batch.files)
+        open_ = sorted(one.path for one in violations.list_open(self.work.database))
         if not open_:
             return
         path = open_[number % len(open_)]

@@ -12,7 +12,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import tombstones as removals
 from signet_sync.sync.index_records import Known
-from signet_sync.sync.store import artifacts, counts, sessions, violations
+from signet_sync.sync.store import artifacts, counts, sessions
 from signet_sync.sync.store import tombstones as tombstones_store
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -178,28 +178,6 @@ def test_a_vanished_session_is_found_by_its_seals(named):
 
 
 # ── overview ──
-
-
-def test_violations_are_grouped_by_the_pass_that_found_them(database):
-    for path, batch in (("b", "1"), ("a", "1"), ("c", "2")):
-        database.execute("insert into violations values(?, 'mutated', 'm', ?, '', ?)", (path, f"t{batch}", batch))
-    seal(database, "b", packed=b"x")
-    seal(database, "c", agent="scout")
-    found = violations.batches(database)
-    assert [(batch.id, batch.found_at, [one.path for one in batch.files]) for batch in found] == [
-        ("1", "t1", ["a", "b"]),
-        ("2", "t2", ["c"]),
-    ]
-    assert [one.restorable for batch in found for one in batch.files] == [False, True, False]
-    # Of whose file it was nobody knows any more: every agent may be told.
-    assert [[one.path for one in batch.files] for batch in violations.batches(database, "scout")] == [["a"], ["c"]]
-    assert violations.is_open(database, "a") and not violations.is_open(database, "d")
-
-
-def seal(database, path, *, agent="default", packed=None):
-    database.execute(
-        "insert into seals values(?, ?, 'token', 'session', 'summary', '', '', '', ?, 't0')", (path, agent, packed)
-    )
 
 
 # ── the lease ──

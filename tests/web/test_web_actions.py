@@ -128,7 +128,7 @@ def everything(vault: Vault) -> dict[str, str]:
 
 def opened_violations(vault: Vault, agent: str | None = None) -> list[str]:
     with vault.database() as database:
-        return [one.path for batch in violations_store.batches(database, agent) for one in batch.files]
+        return [one.path for one in violations_store.list_open(database, agent)]
 
 
 # ── each action ──

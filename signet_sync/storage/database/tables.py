@@ -69,7 +69,7 @@ NATIVE: tuple[Table, ...] = (
         "sealed files that changed or went, until a person settles them",
         """create table violations(
         path text primary key, code text not null, message text not null, found_at text not null,
-        found_sha256 text not null, batch text not null) without rowid""",
+        found_sha256 text not null) without rowid""",
         artifact=("path",),
     ),
     native(

@@ -1,8 +1,8 @@
 """Stores what happened to sealed files: open violations, what a person accepted, redactions, expired bytes of seals."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import keep
@@ -12,12 +12,13 @@ class OpenViolation(NamedTuple):
     """A sealed file that is changed or missing; `restorable`: the sealed bytes are still there.
 
     `acceptable`: the file is missing, or a file with sealable content exists. Agent and session are those of the
-    seal; None where a database was lost together with it.
+    seal; None where a database was lost together with it. `found_at` is ISO 8601 UTC.
     """
 
     path: str
     code: str
     message: str
+    found_at: str
     restorable: bool
     acceptable: bool
     agent_id: str | None
@@ -25,34 +26,21 @@ class OpenViolation(NamedTuple):
     session_id: str | None
 
 
-class Batch(NamedTuple):
-    """What one pass found together; `found_at` is ISO 8601 UTC."""
-
-    id: str
-    found_at: str
-    files: list[OpenViolation]
-
-
-_OPEN = """select v.batch, v.found_at, v.path, v.code, v.message, coalesce(length(s.packed), 0) > 0,
+_OPEN = """select v.path, v.code, v.message, v.found_at, coalesce(length(s.packed), 0) > 0,
     v.code = 'vanished' or v.found_sha256 <> '', s.agent_id, s.session_token, s.session_id
     from violations v left join seals s on s.path = v.path
-    where (?1 is null or s.agent_id is null or s.agent_id = ?1)"""
+    where (?1 is null or s.agent_id is null or s.agent_id = ?1) order by v.found_at, v.path"""
 
 
-def _violation(row: Sequence[Any]) -> OpenViolation:
-    path, code, message, kept, acceptable, *whose = row
-    return OpenViolation(path, code, message, bool(kept), bool(acceptable), *whose)
-
-
-def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
-    """Returns open violations by the pass that found them, the oldest first.
+def list_open(database: Database, agent_id: str | None = None) -> list[OpenViolation]:
+    """Returns the open violations, those that were found first before the others.
 
     With an agent its own, and those whose agent is unknown.
     """
-    found: dict[str, Batch] = {}
-    for batch, found_at, *one in database.execute(f"{_OPEN} order by v.found_at, v.batch, v.path", (agent_id,)):
-        found.setdefault(batch, Batch(batch, found_at, [])).files.append(_violation(one))
-    return list(found.values())
+    return [
+        OpenViolation(path, code, message, found_at, bool(kept), bool(acceptable), *whose)
+        for path, code, message, found_at, kept, acceptable, *whose in database.execute(_OPEN, (agent_id,))
+    ]
 
 
 def is_open(database: Database, path: str) -> bool:
@@ -113,19 +101,16 @@ _VIOLATED = "verdict <> 'indexed' and verdict = 'violation'"
 
 
 def follow_verdicts(database: Database, moment: str) -> set[str]:
-    """Makes open violations follow the verdicts; returns the agents of those that moved. In a transaction.
-
-    What one pass finds together is one batch.
-    """
+    """Makes open violations follow the verdicts; returns the agents of those that moved. In a transaction."""
     known = "select v.path, s.agent_id from violations v left join seals s on s.path = v.path"
     before = set(database.execute(known))
     database.execute(
-        "insert into violations(path, code, message, found_at, found_sha256, batch)"
-        f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
+        "insert into violations(path, code, message, found_at, found_sha256)"
+        f" select path, code, message, ?, coalesce(found_sha256, '') from files where {_VIOLATED}"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
         " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256"
         " or message <> excluded.message",
-        (moment, moment),
+        (moment,),
     )
     database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
     # An accepted file that is there again: if it disappears again, that is a new violation.
@@ -204,22 +189,6 @@ def list_older(database: Database, before_iso: str) -> list[str]:
     """Returns paths that were sealed before an instant and whose bytes are a second copy."""
     rows = database.execute(f"select path from seals where sealed_at < ? and {_SECOND_COPIES}", (before_iso,))
     return [path for (path,) in rows]
-
-
-def list_beyond(database: Database, limit: int) -> list[str]:
-    """Returns paths whose bytes are a second copy, first sealed first, until the rest is within the limit."""
-    _, size = bytes_used(database)
-    found: list[str] = []
-    if size <= limit:
-        return found
-    for path, length in database.execute(
-        f"select path, length(packed) from seals where {_SECOND_COPIES} order by sealed_at, path"
-    ):
-        if size <= limit:
-            break
-        found.append(path)
-        size -= length
-    return found
 
 
 def drop_bytes(database: Database, paths: list[str]) -> None:
