@@ -77,12 +77,6 @@ class DatabaseCorrupt(DatabaseError):
     code = "database-corrupt"
 
 
-class DatabaseUnfinished(DatabaseError):
-    """The first index is being built, or its builder died; the holder of the workspace's lock can find out which."""
-
-    code = "database-unfinished"
-
-
 class HarnessError(SignetSyncError):
     """A transcript or store of a harness cannot be read: missing, no regular file of the user's, unknown format."""
 

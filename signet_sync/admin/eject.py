@@ -287,7 +287,7 @@ def _only_here(database: str, folder: state_dir.StateFolder) -> dict[str, int]:
 
 def _rows_only_here(database: str) -> dict[str, int]:
     try:
-        opened_database = Database(database, readonly=True, wait_ms=1000, traceless=True)
+        opened_database = Database(database, readonly=True, wait_ms=1000)
     except (FileNotFoundError, DatabaseError):
         return {}
     try:

@@ -50,7 +50,7 @@ def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> di
     database, path = None, context.database_path()
     if with_index:
         try:
-            database = Database(path, readonly=True, traceless=True)
+            database = Database(path, readonly=True)
         except FileNotFoundError as error:
             message, hint = "there is no index to compare with", "run signet-sync reindex first"
             raise DatabaseError(message, path=str(error), hint=hint) from None
@@ -60,7 +60,7 @@ def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> di
     sealed: frozenset[str] = frozenset()  # the invalid files that the index could restore, if it can be read
     if any(judgement.verdict == "invalid" for judgement in checked.judgements):
         try:
-            with closing(Database(path, readonly=True, traceless=True)) as known:
+            with closing(Database(path, readonly=True)) as known:
                 sealed = integrity_check.restorable(known, checked)
         except (OSError, SignetSyncError):
             pass

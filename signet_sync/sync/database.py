@@ -8,14 +8,13 @@ from contextlib import suppress
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
 from signet_sync.storage import state_dir
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import (
     Database,
     Identity,
     clear_suspect,
-    discard,
     identity,
     is_suspect,
     last_set_aside,
@@ -55,27 +54,18 @@ def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: 
     """
     seen = identity(place)
     try:
-        database, lost = _open_database(place, folder)
+        database, lost = _open_database(place)
     except DatabaseCorrupt as error:
         _put_aside(place, seen, folder, error, events)
-        database, lost = _open_database(place, folder)
+        database, lost = _open_database(place)
     if lost:
         _bring_rows_back(database, backups(folder) if own else [], events)
     return database
 
 
-def _open_database(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
+def _open_database(place: str) -> tuple[Database, bool]:
     """Returns the database, and whether its native rows still have to be restored."""
-    try:
-        database = Database(place)
-    except DatabaseUnfinished:
-        with state_dir.workspace_lock(folder):
-            # While this lock is held no builder is running: a database that is still unfinished was left by a crash.
-            try:
-                return Database(place), False
-            except DatabaseUnfinished:
-                discard(place)
-        database = Database(place)
+    database = Database(place)
     try:
         if is_suspect(place):
             try:

@@ -24,7 +24,7 @@ from signet_sync.sync import deriving
 from signet_sync.sync.database import examine, put_aside, reopen
 from signet_sync.sync.deriving import publish
 from signet_sync.sync.index_records import Change
-from signet_sync.sync.indexing import building, index, record
+from signet_sync.sync.indexing import index, record
 from signet_sync.sync.reading import BULK_FROM
 from signet_sync.sync.store import passes
 from signet_sync.sync.store import tombstones as tombstones_store
@@ -129,8 +129,7 @@ def _few_collections() -> Iterator[None]:
 
 def _index(run: Pass) -> None:
     """Indexes what moved, of a first index one part, and derives what follows from it."""
-    with building(run):
-        index(run)
+    index(run)
     _derive(run)
 
 

@@ -1,7 +1,6 @@
 """Indexes files: scan, plan, and one transaction with rows, full text, seals and verdicts."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from signet_sync.errors import WorkspaceError
@@ -14,7 +13,7 @@ from signet_sync.storage.files import require_root
 from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
 from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
-from signet_sync.sync.reading import BULK_FROM, read_and_write
+from signet_sync.sync.reading import read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
@@ -149,19 +148,6 @@ def move(run: Pass, change: Change) -> None:
     deriving.queue(run.database, run.workspace.pipeline, change.sources)
     for publisher in run.workspace.pipeline.publishers:
         publisher.mark(run.database, change)
-
-
-@contextmanager
-def building(run: Pass) -> Iterator[None]:
-    """Builds a first index of many files without a journal on disk."""
-    first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    names = len(reading.list_names(run.workspace.vault) or ()) if first else 0
-    begun = names > BULK_FROM and run.database.begin_build()
-    try:
-        yield
-    finally:
-        if begun:
-            run.database.end_build()
 
 
 def _rules(workspace: Workspace) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import apsw
 import pytest
 from artifacts_fixture import fill, judged, session, stone
 from native_rows import BACKED_UP
@@ -40,16 +39,6 @@ def native(database):
         table: sorted(database.execute(f"select {', '.join(columns)} from {table}"))
         for table, columns in BACKED_UP.items()
     }
-
-
-def test_a_backup_with_a_foreign_schema_is_an_error(database, tmp_path):
-    source = str(tmp_path / "backup.db")
-    connection = apsw.Connection(source)
-    connection.execute("create table seals(path); create view node_telemetry as select 1")
-    connection.close()
-    with pytest.raises(DatabaseError) as caught:
-        native_backup.restore(database, source)
-    assert caught.value.path == source
 
 
 def test_a_damaged_backup_is_an_error_or_gives_every_row_as_it_was(database, tmp_path):

@@ -13,7 +13,6 @@ import apsw
 import crash_runner
 import native_rows
 import pytest
-from native_rows import BACKED_UP
 from workbench import NOW, Answer, Vault
 
 from signet_sync.app import workspace
@@ -296,20 +295,6 @@ def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vau
 
 
 # ── looking ──
-
-
-def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vault: Vault) -> None:
-    native_rows.done(vault.call("backup", "create", "--now", LATER))
-    broken = vault.state / "backups/native-20260301.db"
-    broken.write_bytes(b"nothing")
-    listed = native_rows.done(vault.call("backup", "list", "--json")).json["backups"]
-    assert [one["ok"] for one in listed] == [True, True, False]
-    assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
-    assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
-    text = native_rows.done(vault.call("backup", "list")).out
-    assert "intact: 4 memories, 27 other rows" in text and "damaged" in text
-    wipe(vault)
-    assert "no backups yet" in native_rows.done(vault.call("backup", "list")).out
 
 
 @pytest.mark.slow

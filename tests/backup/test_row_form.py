@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,7 +11,7 @@ import native_rows
 import pytest
 from invented_secrets import some
 from native_rows import BACKED_UP
-from workbench import NOW, Vault
+from workbench import NOW
 
 from signet_sync.backup.row_form import validated
 from signet_sync.storage.database.tables import TABLES
@@ -80,19 +79,3 @@ def test_words_pass_the_sanitizer_before_they_reach_a_row(rows: Rows) -> None:
         ("flow_results", {"answer": json.dumps({"more": [SECRET]})}),
     ):
         assert SECRET not in str(validated(table, rows[table] | changed)), table
-
-
-def test_a_tombstone_names_artifacts_alone(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.reindex()
-    stone = vault.memory / "tombstones" / "default--aaaaaaaaaaaaaaaa.md"
-    stone.parent.mkdir(exist_ok=True)
-    artifact = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
-    stone.write_text(
-        '---\nkind: "tombstone"\nagent_id: "default"\nsession_token: "aaaaaaaaaaaaaaaa"\n'
-        f'removed_at: "{NOW}"\nreason: "asked"\nremoved_paths:\n  - "../victim"\n  - "{artifact}"\n'
-        "tombstone_version: 1\n---\n\n"
-    )
-    vault.reindex()
-    told = "select removed_paths from memory_artifact_tombstones"
-    assert vault.rows(told) == [(json.dumps([artifact]),)]

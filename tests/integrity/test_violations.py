@@ -76,37 +76,6 @@ def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away
     assert removed.code == 0 and not (vault / path).exists() and os.path.lexists(kept)
 
 
-def test_manifests_tombstones_and_pages_replaced_by_something_else_are_left_and_nothing_is_followed(vault, tmp_path):
-    outside = tmp_path / "outside.md"
-    outside.write_text("outside")
-    vault.call("remove", vault.paths[11]["summary"], "--reason", "r", "--yes", "--now", NOW)
-    (stone,) = (vault / "memory/tombstones").glob("*.md")
-    (day,) = (vault / "ledger").rglob("28.md")
-    replaced = [vault / vault.paths[0]["manifest"], stone, vault / "MEMORY.md", vault / "DREAMS.md"]
-    for path in replaced:
-        path.unlink(missing_ok=True)
-        path.symlink_to(outside)
-    (day.parent / "27.md").unlink()
-    a_folder(day.parent / "27.md")
-    document = vault.reindex("--full")
-    codes = {one["path"]: one["code"] for one in document["problems"]}
-    assert codes == {
-        vault.paths[0]["manifest"]: "not-a-file",
-        stone.relative_to(vault.root).as_posix(): "tombstone-invalid",
-    }
-    told = " ".join(document["trouble"])
-    assert "MEMORY.md: the page could not be written: it is a symlink" in told
-    assert "ledger/2026/03/27.md: the page could not be written: there is a folder at its path" in told
-    doctor = vault.call("doctor").out
-    assert "MEMORY.md is a link" in doctor
-    assert outside.read_text() == "outside" and all(path.is_symlink() for path in replaced)
-    assert (day.parent / "27.md/deep/mine.txt").read_text() == "mine"
-    assert vault.hits("number12x") == [] and vault.hits("number1x")
-    day.write_text("")  # another page is written as ever
-    vault.reindex()
-    assert "signet:begin" in day.read_text()
-
-
 def test_sixty_files_that_went_are_settled_at_once_and_can_still_be_restored(vault):
     went = {path: (vault / path).read_bytes() for one in vault.paths for path in (one["summary"], one["transcript"])}
     vault.reindex("--accept-removals")

@@ -12,16 +12,15 @@ import artifacts_fixture as made
 import crash_runner
 import hand_edits
 import pytest
-from operation_vaults import FORGOTTEN, MOMENT, of_another_version, remember
+from operation_vaults import FORGOTTEN, of_another_version, remember
 from operations import OPERATIONS
 from workbench import NOW, Vault, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.sessions.live import store as turns
 from signet_sync.settings.model import Settings
 from signet_sync.storage import writing
-from signet_sync.sync import engine, indexing
+from signet_sync.sync import engine
 from signet_sync.sync.workspace import Request
 
 
@@ -198,23 +197,6 @@ def test_nothing_is_forgotten_where_a_copy_of_the_page_cannot_be_cleaned(
     answer = vault.call("forget", memory_id, "--json")
     assert answer.code != 0 and "nothing was forgotten" in answer.out, answer
     assert vault.rows("select id from memories") == [(memory_id,)]
-
-
-def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(vault: Vault) -> None:
-    """Live turns came before the first look at a vault of many files, which goes without a journal."""
-    with opened(str(vault.root), Settings()) as workspace, workspace.database.transaction():
-        turns.buffer(workspace.database, "default", "running", [turns.LiveTurn(1, "user", "Hello.", MOMENT)])
-    vault.session(1)
-
-    def work() -> int:
-        indexing.BULK_FROM = 1
-        indexing._links = lambda *_, **__: os._exit(137)
-        vault.reindex()
-        return 0
-
-    assert crash_runner.forked(work) == 137
-    vault.reindex()
-    assert vault.rows("select content from session_transcripts") == [("Hello.",)]
 
 
 @pytest.mark.parametrize("name", ["session end", "remember"])

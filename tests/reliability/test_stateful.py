@@ -46,7 +46,7 @@ from signet_sync.recall.search import Within
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput
 from signet_sync.settings.model import Settings
-from signet_sync.storage.database.connection import Database, discard
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync.store import counts, violations
 from signet_sync.sync.workspace import Outcome, Request, Workspace
@@ -631,7 +631,8 @@ class Machine(RuleBasedStateMachine):
         self.work.close()
         path = self.work.database.path
         if what == "lost":
-            discard(path)
+            for suffix in ("", "-wal", "-shm"):
+                Path(path + suffix).unlink(missing_ok=True)
         else:
             Path(path).write_bytes(b"not a database" * 500)
         self.work = open_workspace(str(self.root), Settings())

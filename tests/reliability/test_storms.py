@@ -20,7 +20,6 @@ from invariants import everything
 from workbench import Vault, tree
 
 from signet_sync.app.workspace import open_workspace
-from signet_sync.errors import DatabaseUnfinished
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us
@@ -38,10 +37,7 @@ linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
 
 def indexed(vault: Vault) -> int:
     """How many files the index holds as good."""
-    try:
-        return int(vault.rows("select count(*) from files where verdict = 'indexed'")[0][0])
-    except DatabaseUnfinished:  # a first index of many files cannot be read until it is whole
-        return 0
+    return int(vault.rows("select count(*) from files where verdict = 'indexed'")[0][0])
 
 
 def shown(vault: Vault) -> set[str]:

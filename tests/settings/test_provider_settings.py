@@ -7,7 +7,6 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import (
     PROVIDERS,
-    SERVERS,
     ModelChoice,
     may_ask_model,
     may_ask_signet,
@@ -109,14 +108,6 @@ def test_the_users_file_and_environment_say_who_is_asked(load):
     assert resolve(found, None).command == ("a", "b c")
 
 
-def test_a_half_block_is_refused_when_it_is_read(load):
-    with pytest.raises(ConfigError, match="model is not set"):
-        load("llm.provider = 'ollama'\n")
-    with pytest.raises(ConfigError, match="unknown") as raised:
-        load("llm.provider = 'olama'\n")
-    assert "ollama" in raised.value.hint and ": ," not in raised.value.hint
-
-
 def test_a_workspace_says_nothing_of_it(load):
     lines, keys = [], []
     values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
@@ -132,13 +123,6 @@ def test_a_workspace_says_nothing_of_it(load):
 # --- Signet's agent.yaml --------------------------------------------------------------------------------------------
 
 NAMES = {"synthesis": {"provider": "ollama", "endpoint": "http://evil/v1", "model": "evil", "command": "evil"}}
-
-
-def test_agent_yaml_alone_sends_nothing_anywhere():
-    for name in (*SERVERS, "command", "claude-code"):
-        assert resolved({"synthesis": {"provider": name}, "extraction": {"provider": name}}).kind == "none"
-    assert resolved(NAMES) == ModelChoice(kind="none", why="no provider is set")
-    assert not may_ask_signet(Settings())
 
 
 def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():

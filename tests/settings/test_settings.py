@@ -2,7 +2,6 @@
 
 import os
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -87,17 +86,6 @@ def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_work
     assert denied == {f.key for f in ALL_SETTINGS if f.name.startswith(own)} != set()
 
 
-def test_an_unknown_key_of_a_workspace_is_a_warning(load, root):
-    (root / WORKSPACE).write_text("hook = 'rm -rf'\n[watch]\nfuture = 1\n[watch.mode]\nx = 1\n")
-    found, warnings = load()
-    assert found == Settings()
-    assert warnings == [
-        f"{WORKSPACE}: hook ignored: unknown setting",
-        f"{WORKSPACE}: watch.future ignored: unknown setting",
-        f"{WORKSPACE}: watch.mode.x ignored: unknown setting, did you mean watch.mode?",
-    ]
-
-
 def test_a_hostile_key_cannot_forge_a_line(load, root, user):
     (root / WORKSPACE).write_text('"a\\nERROR \\u001b[2J" = 1\n')
     assert load()[1] == [f"{WORKSPACE}: a\\nERROR \\x1b[2J ignored: unknown setting"]
@@ -118,14 +106,6 @@ def test_a_workspace_file_that_is_no_file_stops_nothing_and_does_not_block(load,
     (root / WORKSPACE).unlink()
     (root / WORKSPACE).mkdir()
     assert load() == (Settings(), [STOOD_IN.format("cannot be read: Is a directory")])
-
-
-def test_a_wrong_value_of_a_workspace_falls_back_and_the_rest_counts(load, root):
-    (root / WORKSPACE).write_text("projection.budget_tokens = 'many'\nwatch.debounce = 3\n")
-    assert load() == (
-        Settings(debounce=3.0),
-        [STOOD_IN.format("projection.budget_tokens = 'many' is not a whole number")],
-    )
 
 
 # --- what stands in for broken settings -----------------------------------------------------------------------------
@@ -179,30 +159,10 @@ def test_a_broken_file_neither_shows_what_was_hidden_nor_gives_it_to_another_age
         assert load() == (Settings(), []), "what a person took out is not brought back"
 
 
-def test_for_a_broken_value_the_last_good_one_counts(load, keep, root):
-    (root / WORKSPACE).write_text(GOOD)
-    keep()
-    (root / WORKSPACE).write_text('[agents]\nprojects = ["/home/u/new=other", "/home/u/wo rk"]\nnoise.projects = 7\n')
-    for _ in range(2):
-        assert load()[0].agents_projects == ("/home/u/work=worker",)
-        keep()
-    assert load()[0].debounce == Settings().debounce
-
-
 def test_kept_settings_hold_no_secret_and_nothing_that_a_workspace_may_not_set(load, keep, root, user):
     secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9 + "AA"
     user.write_text(f"[noise]\nsessions = ['{secret}']\nprojects = ['/x']\n[log]\nlevel = 'DEBUG'\n")
     assert keep() == {"user": {"noise.projects": ("/x",)}}
-
-
-def test_damaged_kept_settings_count_for_nothing(load, keep, root):
-    (root / WORKSPACE).write_text(GOOD)
-    keep()
-    place = locations.locate(str(root), {"SIGNET_STATE": str(root.parent / "state")}).settings
-    (root / WORKSPACE).write_text("[")
-    for raw in ("", "[]", '{"workspace": 7}', '{"workspace": {"noise.projects": 7, "log.level": "DEBUG", "x": 1}}'):
-        Path(place).write_text(raw)
-        assert load()[0] == Settings()
 
 
 PERSONS = [
@@ -298,17 +258,6 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
     user.write_text(f"{key} = {value}\n")
     error = refused(load)
     assert error.path == str(user) and key in error.message
-
-
-@pytest.mark.parametrize("name", LIMITS)
-def test_limits_are_inclusive_and_told(load, name):
-    low, high = LIMITS[name]
-    kind = type(BY_NAME[name].default)
-    for value in (low, high):
-        assert getattr(load({name: kind(value)})[0], name) == value
-    for value in (low - 1, high + 1):
-        error = refused(load, {name: kind(value)})
-        assert f"between {low:g} and {high:g}" in error.hint and error.path == "--" + name.replace("_", "-")
 
 
 def test_every_number_has_limits_and_every_word_choices():

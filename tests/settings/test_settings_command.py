@@ -54,12 +54,6 @@ def test_default_takes_a_setting_out(vault: Vault, mine: Path) -> None:
     assert mine.read_text().startswith("# mine\n[watch]\n") and "polling" not in mine.read_text()
 
 
-def test_broken_settings_are_listed_all_the_same(vault: Vault, mine: Path) -> None:
-    mine.write_text("[llm]\nprovider = 'ollama'\nmodle = 'm'\n")
-    answer = vault.call("settings")
-    assert answer.code == 0 and "did you mean llm.model?" in answer.err
-
-
 def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault, mine: Path) -> None:
     for words in (("watch.mod",), ("watch.mod", "off")):
         answer = vault.call("settings", *words, "--json")
@@ -111,12 +105,6 @@ def test_what_would_be_refused_is_not_written(
     answer = vault.call("settings", name, text, "--json")
     error = answer.json["error"]
     assert answer.code == 2 and said in error["message"] and error["hint"] and mine.read_text() == before
-
-
-def test_a_variable_that_outweighs_the_file_is_said(vault: Vault, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIGNET_LOG_LEVEL", "DEBUG")
-    answer = vault.call("settings", "log.level", "ERROR")
-    assert 'SIGNET_LOG_LEVEL says "DEBUG", which counts more' in answer.out
 
 
 def test_a_secret_on_the_wrong_line_is_not_shown(vault: Vault, mine: Path) -> None:

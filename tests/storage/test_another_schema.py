@@ -10,7 +10,7 @@ import apsw
 import pytest
 from workbench import NOW, Vault
 
-from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION, native_tables
 
@@ -95,21 +95,6 @@ def test_every_native_row_is_there_afterwards_and_what_is_derived_is_made_anew(t
     reopened.close()
     word = f"{CANARY} highlights".encode()
     assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()], "no text of a table that is unknown"
-
-
-def test_what_can_be_read_of_a_damaged_one_is_taken_over_by_the_names_of_columns(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
-    with vault.database(readonly=False) as database:
-        database.execute("alter table memories drop column concept_tags")
-        database.execute("alter table seals add column colour text")
-    fresh = Database(":memory:")
-    assert salvage.salvage(fresh, str(vault.db)) > 4
-    for table, columns in (("memories", "content, concept_tags"), ("seals", "path, digest, packed")):
-        wanted = vault.rows(f"select {columns.replace(', concept_tags', ', null')} from {table} order by 1")
-        assert list(fresh.execute(f"select {columns} from {table} order by 1")) == wanted != []
 
 
 def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import apsw
 import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
@@ -258,71 +258,6 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(place):
     """
     moment = time.time() + 0.8
     assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4
-
-
-# ── the first index, without a journal ──
-
-
-def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
-    database = Database(place)
-    assert database.begin_build()
-    assert database.value("pragma journal_mode") == "memory" and database.value("pragma secure_delete") == 1
-    fill(database, judged(dict(session(1))))
-    for how in ({}, {"readonly": True}):
-        with pytest.raises(DatabaseUnfinished, match="being built"):
-            Database(place, wait_ms=0, **how)
-    assert not Path(place + "-wal").exists()
-    database.end_build()
-    assert database.value("pragma journal_mode") == "wal" and database.value("pragma synchronous") == 1
-    other = Database(place)
-    assert len(files_with(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
-    other.close()
-    database.close()
-
-
-def test_only_a_first_index_goes_without_a_log(filled, tmp_path):
-    memory, used, watched = Database(":memory:"), Database(filled), Database(str(tmp_path / "other.db"))
-    reader = Database(str(tmp_path / "other.db"), readonly=True)
-    reader.execute("begin")
-    reader.value("select count(*) from files")
-    watched.connection.set_busy_timeout(0)
-    for database, mode in ((memory, "memory"), (used, "wal"), (watched, "wal")):
-        assert not database.begin_build()
-        assert database.value("pragma journal_mode") == mode
-        assert database.value("pragma application_id") == tables.APPLICATION_ID
-    for database in (memory, used, reader, watched):
-        database.close()
-
-
-# ── a reader that leaves no trace ──
-
-
-def test_a_traceless_reader_puts_nothing_beside_the_file(filled):
-    before = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
-    reader = Database(filled, readonly=True, traceless=True)
-    assert len(files_with(reader, "lighthouse", agent_id="default", limit=100)) == 36
-    during = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
-    reader.close()
-    assert during == before == {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
-
-
-def test_a_traceless_reader_still_sees_what_only_the_log_holds(filled):
-    writer = Database(filled)
-    set_version(writer, "key", "in the log")
-    reader = Database(filled, readonly=True, traceless=True)
-    assert version_of(reader, "key") == "in the log"
-    reader.close()
-    writer.close()
-
-
-def test_a_place_with_odd_letters_is_no_uri(tmp_path):
-    place = str(tmp_path / "a?b=c#d%41 é.db")
-    Database(place).close()
-    for traceless in (False, True):
-        reader = Database(place, readonly=True, traceless=traceless)
-        assert reader.value("select count(*) from files") == 0
-        reader.close()
-    assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())
 
 
 def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):

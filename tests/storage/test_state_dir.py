@@ -235,19 +235,6 @@ def test_a_second_agent_fails_at_once_and_names_the_first(root, environ, child):
     assert child(folder, TRY).communicate(timeout=120)[0] == "held\n"
 
 
-def test_the_children_of_an_agent_do_not_keep_its_lock(root, environ, child):
-    folder = establish(root, environ)
-    spawn = HOLD.replace(
-        "    print",
-        "    import subprocess\n    subprocess.Popen(['sleep', '5'], stdin=-3, stdout=-3, stderr=-3)\n    print",
-    )
-    first = child(folder, spawn)
-    assert first.stdout.readline() == "held\n"
-    first.kill()
-    first.wait(timeout=120)
-    assert state_dir.run_lock_holder(folder) is False
-
-
 def test_two_commands_that_meet_a_new_workspace_give_it_one_id(root, environ, child, tmp_path):
     script = """
 from signet_sync.storage import writing
@@ -298,42 +285,4 @@ def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, enviro
         pass
 
 
-def test_sessions_lock_by_their_token(root, environ):
-    folder = establish(root, environ)
-    with (
-        state_dir.session_lock(folder, "abcdefghijklmnop"),
-        state_dir.session_lock(folder, "bacdefghijklmnop", timeout=0.05),
-    ):
-        busy = state_dir.session_lock(folder, "ab2", timeout=0.05)
-        with pytest.raises(WorkspaceError, match="manifest"):
-            busy.__enter__()
-    with state_dir.session_lock(folder, "abcdefghijklmnop", timeout=0.05):
-        pass
-
-
 # --- heartbeat and modes --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("damage", [b"[]", b"{", b"\xff"])
-def test_a_damaged_heartbeat_is_none(root, environ, damage):
-    folder = establish(root, environ)
-    Path(folder.heartbeat).write_bytes(damage)
-    assert state_dir.read_heartbeat(folder) is None
-    state_dir.write_heartbeat(folder, {})
-    assert state_dir.read_heartbeat(folder)["pid"] == os.getpid()
-
-
-def test_json_is_written_whole_and_only_if_it_differs(tmp_path, monkeypatch):
-    path = tmp_path / "value.json"
-    state_dir.write_json(str(path), {"a": 1})
-    before = path.stat().st_ino
-    state_dir.write_json(str(path), {"a": 1})
-    assert path.stat().st_ino == before and path.read_bytes() == b'{"a": 1}\n'
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="space"):
-        state_dir.write_json(str(path), {"a": 2})
-    assert path.read_bytes() == b'{"a": 1}\n' and os.listdir(tmp_path) == ["value.json"]

@@ -81,7 +81,7 @@ def test_a_first_index_answers_before_it_is_complete_and_goes_on_when_it_was_kil
         vault.reindex()
         lose_database(vault)
         (vault / path_of("transcript", 10)).unlink()
-    for name, value in {"NEWEST": 7, "PART": 6, "BULK_FROM": 5, "MANY": 5}.items():
+    for name, value in {"NEWEST": 7, "PART": 6, "MANY": 5}.items():
         monkeypatch.setattr(indexing, name, value)
     log, page, parts = vault / "ledger/2026-03.md", vault / "MEMORY.md", []
     logged = log.read_bytes() if log.exists() else None

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.errors import RevisionConflict
-from signet_sync.formats.artifact import validate
 from signet_sync.formats.body import body_sha256, normalize
-from signet_sync.formats.frontmatter import parse, write
+from signet_sync.formats.frontmatter import parse
 from signet_sync.storage import files, writing
 from signet_sync.sync import manifests
 
@@ -77,14 +76,6 @@ def test_a_swap_writes_the_change_and_the_next_revision(root):
     assert fields["content_sha256"] == body_sha256(normalize("[[a|summary]]\n"))
 
 
-def test_what_needs_no_change_is_not_written(root):
-    put(root, manifests.text_of(FIELDS, ""))
-    swap(root)
-    before = files.signature_of(os.stat(root / PATH))
-    assert swap(root) is None
-    assert files.signature_of(os.stat(root / PATH)) == before
-
-
 HEAD = manifests.text_of(FIELDS, "").decode().split("---\n")[1]
 UNKNOWN = """\
 cssclasses:
@@ -127,18 +118,6 @@ def test_any_body_survives(root, body):
     assert data.split(b"\n---\n", 1)[1] == (body if body.endswith("\n") else body + "\n").encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), min_size=1, max_size=3))
-def test_any_value_of_an_unknown_key_survives(root, values):
-    theirs = write({**FIELDS, "theirs": values, "last": values[0]}, "")
-    put(root, theirs)
-    before = document(root).fields
-    swap(root)
-    after = document(root).fields
-    assert (after["theirs"], after["last"]) == (before["theirs"], before["last"]) == (values, values[0])
-    validate("manifest", after)
-
-
 @pytest.mark.parametrize(
     "raw",
     [
@@ -164,24 +143,6 @@ def test_what_is_not_there_is_not_made(root):
     assert swap(root) is None
     (root / PATH).symlink_to("/etc/passwd")
     assert swap(root) is None and os.listdir(root / "memory") == [Path(PATH).name]
-
-
-def test_the_lock_is_held_around_reading_and_writing_and_given_back(root):
-    put(root, manifests.text_of(FIELDS, ""))
-    held = []
-
-    @contextmanager
-    def lock():
-        held.append("taken")
-        yield
-        held.append("back")
-
-    def change(fields, body):
-        assert held == ["taken"]
-        return refs(fields, body)
-
-    swap(root, change, lock)
-    assert held == ["taken", "back"] and document(root).fields["revision"] == "2"
 
 
 def editing(body):

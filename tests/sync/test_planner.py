@@ -643,28 +643,11 @@ def test_the_row_of_a_summary():
     assert judgement.links == (("manifest_path", path_for("manifest", session_key=KEY)),)
 
 
-def test_a_sentence_below_the_floor_gives_way_on_pages_only():
-    row = verdict(summary(memory_sentence="Worked on task.")).row
-    assert row.memory_sentence == "Worked on task."
-    assert (
-        row.ledger_sentence.startswith("In lantern the summary of 2026-03-28") and "Retry loop" in row.ledger_sentence
-    )
-
-
 @pytest.mark.parametrize(
     ("fields", "noise"), [({}, 0), ({"project": "/tmp/x"}, 1), ({"project": None, "session_key": "tmp-1"}, 1)]
 )
 def test_noise_is_told_by_its_row(fields, noise):
     assert verdict(summary(**fields)).row.noise == noise
-
-
-def test_links_of_a_manifest_are_told_by_field():
-    made = manifest(compaction_path=compaction()[0])
-    assert verdict(made).links == (
-        ("summary_path", path_for("summary")),
-        ("transcript_path", path_for("transcript")),
-        ("compaction_path", path_for("compaction")),
-    )
 
 
 # ── properties ──
@@ -712,17 +695,6 @@ def holds(judgement, path, raw):
         for value in (*row, *(note.message for note in judgement.notes)):
             if isinstance(value, str):
                 value.encode("utf-8")
-
-
-@given(KINDS, st.binary(max_size=300), st.booleans(), st.booleans())
-def test_any_bytes_under_an_artifacts_name_get_one_verdict(kind, raw, has_seal, removed):
-    seals = [SEALS[kind]] if has_seal and kind in SEALS else []
-    judgement = verdict((VENDORS[kind]()[0], raw), Tombstones(WHOLE if removed else ()), seals)
-    holds(judgement, f"memory/{VENDORS[kind]()[0]}", raw)
-    if removed:
-        assert judgement.verdict == "tombstoned"
-    elif seals:
-        assert judgement.verdict == "violation" and judgement.row == judge_sealed(seals[0], bench()).row
 
 
 @given(st.data(), KINDS, st.booleans())

@@ -131,30 +131,6 @@ def test_something_else_in_place_of_tombstones_is_odd_and_not_entered(root, inst
     agrees(root, snapshot, ["memory/tombstones", f"memory/tombstones/{STONE}"])
 
 
-def test_a_file_that_goes_during_the_scan_is_not_there(root, monkeypatch):
-    gone = root / "memory" / ARTIFACT
-    gone.write_bytes(b"")
-    (root / "memory/stays.md").write_bytes(b"")
-    real = os.scandir
-
-    class Late:
-        """Lists the folder, then lets the file go before anybody looks at it."""
-
-        def __init__(self, descriptor):
-            self.entries = real(descriptor)
-
-        def __enter__(self):
-            listed = list(self.entries)
-            gone.unlink(missing_ok=True)
-            return iter(listed)
-
-        def __exit__(self, *_):
-            self.entries.close()
-
-    monkeypatch.setattr(os, "scandir", Late)
-    assert reading.scan(str(root)).files == signatures(root, "memory/stays.md")
-
-
 def agrees(root, full, paths):
     """A glance at these paths is the scan, restricted to them."""
     glance = reading.glance(str(root), paths)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -76,38 +74,6 @@ def only_hears(watcher: Watcher, marker: Path, path: str) -> None:
     """Whatever was done before made no event: the change of `marker` is the first thing to be heard."""
     marker.write_text("here")
     assert heard(watcher, having(path)) == Hint(frozenset({path}), everything=False)
-
-
-def child(code: str, *arguments: str) -> subprocess.Popen[str]:
-    """A Python of its own that has `door`, `Watcher` and `say` (one JSON line)."""
-    prelude = (
-        "import contextlib, json, os, sys, threading, time\n"
-        "from signet_sync.sync import watcher as door\n"
-        "from signet_sync.sync.watcher import Watcher\n"
-        "def say(value): print(json.dumps(value), flush=True)\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", prelude + code, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-
-
-def answer(process: subprocess.Popen[str]) -> object:
-    """The next line that a child says."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, process.communicate()[1]
-    return json.loads(line)
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    """What the child printed on stderr."""
-    _, trouble = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, trouble
-    return trouble
 
 
 # ── what is heard ──
@@ -203,34 +169,6 @@ def test_a_root_that_is_a_symlink_is_watched_where_it_leads(root: Path, watch: O
     watcher = watch(at=alias)
     only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
     assert watcher.check() is False
-
-
-@linux_only
-def test_nothing_runs_while_nothing_happens(root: Path) -> None:
-    process = child(
-        """
-watcher = Watcher(sys.argv[1], lambda: ["", "memory", "memory/tombstones"])
-watcher.start()
-threading.Thread(target=watcher.gather, args=(0.1, 1.0, None), daemon=True).start()
-def switches():
-    total = {}
-    for task in os.listdir("/proc/self/task"):
-        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/status") as status:
-            total[task] = [line for line in status if line.startswith("voluntary")]
-    return {task: count for task, count in total.items() if task != str(os.getpid())}
-def is_silent():
-    before = switches()
-    time.sleep(0.7)
-    return before == switches()
-# The first moments may still belong to the start.
-say([any(is_silent() for _ in range(20)), len(switches())])
-""",
-        str(root),
-    )
-    asleep, threads = answer(process)  # type: ignore[misc]
-    assert finish(process) == ""
-    assert threads >= 3
-    assert asleep
 
 
 # ── folders that come and go ──
@@ -437,19 +375,6 @@ def test_setting_watches_again_and_again_leaks_nothing(root: Path, watch: Open) 
 
 
 # ── halves of renames ──
-
-
-@linux_only
-def test_no_half_of_a_rename_is_waited_for(root: Path, watch: Open) -> None:
-    """The library waits half a second for the name to which a file was moved, and with it all that comes behind."""
-    (root / "entities").mkdir()
-    watcher = watch((*FOLDERS, "entities/"))
-    delays = set()
-    assert watcher._watches is not None
-    for emitter in watcher._watches._observer.emitters:
-        queue = vars(emitter._inotify._move_event_grouper._queue)  # type: ignore[attr-defined]
-        delays.add(queue["delay"] if "delay" in queue else queue["delay_sec"])
-    assert delays == {sync_watcher.UNPAIRED, sync_watcher.UNPAIRED_DEEP}
 
 
 @linux_only

@@ -11,10 +11,9 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
-    BUILDING_ID,
     TABLES,
     VERSION,
     full_text,
@@ -106,13 +105,10 @@ class Database:
         readonly: bool = False,
         create: bool = True,
         wait_ms: int | None = None,
-        traceless: bool = False,
     ) -> None:
         """Opens (and with `create` makes) the database and its tables; it waits `wait_ms` for others (None: `BUSY_MS`).
 
-        Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only if the log
-        is not empty. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` if it does not exist and may not be
-        made.
+        Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` if it does not exist and may not be made.
         """
         self.path = path
         self.readonly = readonly
@@ -130,12 +126,8 @@ class Database:
                 "the database is not a file", path=path, hint="move what is there away, or choose another --db"
             )
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
-        name = path
-        if readonly and traceless and not log_size(path):
-            flags |= apsw.SQLITE_OPEN_URI
-            name = _immutable(path)
         try:
-            self.connection = apsw.Connection(name, flags=flags, statementcachesize=512)
+            self.connection = apsw.Connection(path, flags=flags, statementcachesize=512)
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
@@ -159,9 +151,6 @@ class Database:
         with self.connection:  # one snapshot: another process may be creating the tables at this moment
             application = self.value("pragma application_id")
             tables = {name for (name,) in self.execute("select name from sqlite_schema")}
-        if application == BUILDING_ID:
-            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            raise DatabaseUnfinished("the first index is being built", path=self.path, hint="try again in a moment")
         if application == APPLICATION_ID or not tables:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -283,40 +272,6 @@ class Database:
                     rows.append((table, name, index_statistics(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
         self.execute("analyze sqlite_schema")  # loads them
-
-    def begin_build(self) -> bool:
-        """Works without a log on disk while the first index is made; the caller holds the workspace's lock.
-
-        Until `end_build` no other process opens the file, and after a crash it is made again. False if it has rows or
-        another connection, and then nothing changed.
-        """
-        if self.path == ":memory:" or self._holds_rows():
-            return False
-        try:
-            if self.value("pragma journal_mode = memory") != "memory":
-                return False
-        except apsw.BusyError:
-            return False
-        self.connection.execute(f"pragma application_id = {BUILDING_ID}")
-        self.connection.execute("pragma synchronous = off")
-        return True
-
-    def _holds_rows(self) -> bool:
-        """Returns whether anything would be lost with the file: rows of files, or native ones, which are only here."""
-        tables = ("files", *(name for name in native_tables() if TABLES[name].salvaged))
-        return any(self.value(f"select exists(select 1 from {table})") for table in tables)
-
-    def end_build(self) -> None:
-        """Makes the first index durable and goes back to the write-ahead log."""
-        try:
-            self.connection.execute("pragma synchronous = full")
-            self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
-            self.connection.execute("pragma journal_mode = wal")
-            self.connection.execute("pragma synchronous = normal")
-            self.value("pragma user_version")  # creates the log
-        except apsw.Error as error:
-            raise translate(error, self.path) from error
-        self._files = self._identities()
 
     def execute(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a statement; every value is bound.
@@ -598,16 +553,11 @@ def unpack_sealed(path: str | None, packed: bytes | None) -> str:
     return text
 
 
-def _immutable(path: str) -> str:
-    """Returns the URI that opens a database without its log."""
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return f"file:{quoted}?immutable=1"
-
-
 def open_without_log(path: str) -> apsw.Connection:
     """Opens a database for reading, without its log. Raises SQLite's errors."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    return apsw.Connection(_immutable(path), flags=flags)
+    return apsw.Connection(f"file:{quoted}?immutable=1", flags=flags)
 
 
 def log_size(path: str) -> int:
@@ -627,9 +577,3 @@ def _make(path: str) -> None:
         raise DatabaseError(
             f"the database cannot be created: {error.strerror}", path=path, hint="check that its folder is yours"
         ) from error
-
-
-def discard(path: str) -> None:
-    """Deletes a database that never held anything but what is in files."""
-    for suffix in ("", *_COMPANIONS):
-        unlink(path + suffix)

@@ -324,8 +324,6 @@ NATIVE: tuple[Table, ...] = (
 # ── all tables, and what identifies the database ──
 
 APPLICATION_ID = 0x53495359  # "SISY"
-# Set while the first index is built without a journal; a file that still has it was left by a crash.
-BUILDING_ID = 0x53495342
 
 TABLES: dict[str, Table] = {table.name: table for table in (*NATIVE, *DERIVED)}
 # Names the schema: another number with each change of a statement.
