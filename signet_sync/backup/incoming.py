@@ -165,17 +165,6 @@ def count_rows(database: Database) -> dict[str, int]:
     return {table.name: database.value(f"select count(*) from {table.rows}") for table in list_backed_up()}
 
 
-def count_missing(database: Database, other: Database) -> dict[str, int]:
-    """Counts the rows of the other database that this one lacks, by table."""
-    found = {
-        table.name: len(
-            native_backup.missing_rows(database, table.name, table.columns, _rows(other, table, table.columns))
-        )
-        for table in list_backed_up()
-    }
-    return {**found, BYTES: len(list(_bytes(database, other)))}
-
-
 def merge(database: Database, other: Database) -> dict[str, int]:
     """Adopts the rows that this database lacks; returns how many by table. In the caller's transaction.
 

@@ -6,7 +6,7 @@ import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from signet_sync.backup.incoming import Incoming, count_missing, count_rows, drop_removed, merge
+from signet_sync.backup.incoming import Incoming, count_rows, drop_removed, merge
 from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import nodes
@@ -193,11 +193,13 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> Restore
     before = None
     with state_dir.workspace_lock(workspace.state):
         drop_removed(workspace, incoming, now_us)
-        something = any(count_rows(database).values())
-        if workspace.own_place and something and any(count_missing(database, incoming.rows).values()):
+        if workspace.own_place and any(count_rows(database).values()):
             before = _keep(workspace, now_us)
         with database.transaction(durable=True):
             taken = merge(database, incoming.rows)
+        if before is not None and not any(taken.values()):
+            os.unlink(before)
+            before = None
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_recorded(workspace, live_store.list_handed_over(incoming.rows))

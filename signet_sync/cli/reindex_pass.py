@@ -74,7 +74,7 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     database, settings = workspace.database, workspace.settings
     if passes.any_due(database) or native_backup.is_due(database):
         return None
-    if tombstones_store.is_unscrubbed(database) or counts.find_dated_after(database, now_us) is not None:
+    if tombstones_store.is_unscrubbed(database) or counts.any_dated_after(database, now_us):
         return None
     if passes.anything_waits(database):
         return None

@@ -33,7 +33,6 @@ _CONFLICT_MARK = late(
 )
 # OneDrive appends the computer's name.
 _COMPUTER = late(r"-(?:[A-Z][A-Z0-9-]{0,14}|[\w-]*Mac[\w-]*)", re.ASCII)
-_IN_ANY_CASE = late(rf"{_ARTIFACT.pattern}|{_TOMBSTONE.pattern}", re.ASCII | re.DOTALL | re.IGNORECASE)
 _COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
 _TEMPORARY = late(
     r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
@@ -112,7 +111,6 @@ def is_copy_mark(text: str) -> bool:
 def find_ignored_code(name: str) -> str:
     """Returns why a name that is not ours is ignored: `temporary` precedes `conflict-copy` precedes `foreign-name`.
 
-    `case-clash`: it would be ours in other upper and lower case, which not every file system distinguishes.
     The placeholder of a file that is only in iCloud (`.name.icloud`) counts as a copy.
     """
     stem = name[:-3] if name.endswith(".md") else name
@@ -127,12 +125,7 @@ def find_ignored_code(name: str) -> str:
     copy = _COPY.fullmatch(name) or _TOMBSTONE_COPY.fullmatch(name)
     if copy is not None and name.endswith(".md") and copy[2] != ".md":
         return "conflict-copy"
-    return "case-clash" if name != name.lower() and _clashes(name) else "foreign-name"
-
-
-def _clashes(name: str) -> bool:
-    ours = artifact_name(name) or tombstone_name(name)
-    return ours is None and _IN_ANY_CASE.fullmatch(name) is not None
+    return "foreign-name"
 
 
 def find_carried_token(name: str) -> str | None:

@@ -398,20 +398,6 @@ def retract(root: str, path: str, expected: bytes) -> bool:
         return False
 
 
-def rename_to_free(parent: int, name: str, new: str) -> bool:
-    """Renames what is under a name of a folder unless the new name is taken; then False. Raises `OSError`."""
-    try:
-        if _rename(parent, name, parent, new, _NOREPLACE):
-            return True
-    except FileExistsError:
-        return False
-    # Only we make such names: where a rename cannot refuse, a look before it is enough.
-    if status_at(parent, new) is not None:
-        return False
-    os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
-    return True
-
-
 def sync_folders(root: str, folders: set[str]) -> None:
     """Syncs several folders, after a batch of replacements with `sync_folder=False`."""
     for path in sorted(folders):
@@ -570,6 +556,13 @@ def move_away(root: str, path: str, name: str) -> bool:
     """
     where, old = split_path(path)
     with folder(root, where) as parent:
-        moved = rename_to_free(parent, old, name)
+        try:
+            if not _rename(parent, old, parent, name, _NOREPLACE):
+                # Only we make such names: where a rename cannot refuse, a look before it is enough.
+                if status_at(parent, name) is not None:
+                    return False
+                os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except FileExistsError:
+            return False
         sync_descriptor(parent)
-    return moved
+    return True

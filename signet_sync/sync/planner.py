@@ -53,7 +53,6 @@ HINTS: dict[str, str] = {
     "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"
     " remove removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",
-    "case-clash": "compare it with the file of that name, and rename or delete it; some systems take both for one",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
     "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
@@ -204,7 +203,6 @@ def _describe_ignored(code: str) -> str:
     return {
         "conflict-copy": "a copy made by a sync service or a file manager",
         "temporary": "a temporary file of another program",
-        "case-clash": "its name differs from one of ours only in upper and lower case",
     }.get(code, "not the name of an artifact")
 
 

@@ -121,18 +121,6 @@ def test_other_names_are_foreign(name):
     assert find_ignored_code(name) == "foreign-name"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "2026-03-28T22-34-06.792Z--ABCDEFGHIJKLMNOP--summary.md", f"{STEM}.MD", f"{STEM}.md".upper(), f"{STONE}.MD",
-        "2026-03-28t22-34-06.792z--abcdefghijklmnop--Summary.md", "Default--abcdefghijklmnop.md",
-    ],
-)  # fmt: skip
-def test_names_that_differ_from_ours_in_case_alone_are_told(name):
-    assert artifact_name(name) is None and tombstone_name(name) is None
-    assert find_ignored_code(name) == "case-clash"
-
-
 # What each service makes of `x.md` when two machines wrote it, put behind the stem of a name of ours.
 CONFLICT_SUFFIXES = {
     "Dropbox": " (Mira's conflicted copy 2026-01-01).md",
@@ -205,7 +193,7 @@ def test_temporary_names_of_editors_and_sync_programs(name):
 def test_no_suffix_makes_an_ignored_name_crash_or_be_ours(stem, suffix):
     name = f"{stem}{suffix}.md"
     if artifact_name(name) is None and tombstone_name(name) is None:
-        assert find_ignored_code(name) in {"conflict-copy", "temporary", "foreign-name", "case-clash"}
+        assert find_ignored_code(name) in {"conflict-copy", "temporary", "foreign-name"}
         assert find_carried_token(name) in {None, "abcdefghijklmnop"} or "--" in suffix
     else:
         assert suffix in {"", "--"} or "--" in suffix

@@ -320,7 +320,7 @@ def test_files_whose_names_differ_from_ours_in_case_alone_are_left(vault):
     vault.session(4)
     loud = path_of("summary", 4).replace("--summary.md", "--SUMMARY.md")
     (vault / loud).write_bytes(made.summary(**numbered(4))[1])
-    assert vault.problems(vault.reindex())[loud] == ("ignored", "case-clash")
+    assert vault.problems(vault.reindex())[loud] == ("ignored", "foreign-name")
     assert loud in vault.call("reindex", "--now", NOW).out
     vault.reindex("--full")
     assert {name: (vault.root / name).read_bytes() for name in mine} == mine

@@ -462,7 +462,7 @@ NAMES = {
     # a name under memory/: (verdict, code); None: it is read
     ARTIFACT: None,
     "a note.md": ("ignored", "foreign-name"),
-    ARTIFACT.upper(): ("ignored", "case-clash"),
+    ARTIFACT.upper(): ("ignored", "foreign-name"),
     ARTIFACT.removesuffix(".md") + " 2.md": ("ignored", "conflict-copy"),
     ARTIFACT.removesuffix(".md") + ".sync-conflict-20260329-101010-ABCDEFG.md": ("ignored", "conflict-copy"),
     ARTIFACT.replace("Z--", "Z (conflicted copy)--"): ("ignored", "conflict-copy"),
@@ -654,7 +654,7 @@ def test_noise_is_told_by_its_row(fields, noise):
 
 VERDICTS = {
     "indexed": {""},
-    "ignored": {"foreign-name", "conflict-copy", "temporary", "case-clash"},
+    "ignored": {"foreign-name", "conflict-copy", "temporary"},
     "invalid": {
         "frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch",
         "kind-mismatch", "token-mismatch", "captured-at-mismatch", "agent-invalid", "not-utf8", "too-large",

@@ -96,10 +96,8 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_token text not null, removed_at text not null, reason text not null,
         removed_paths text not null, session_ids text, scrubbed integer not null default 0,
         primary key(agent_id, session_token)) without rowid""",
-        row=columns(
-            agent_id=Agent, session_token=Token, removed_at=When, reason=SanitizedLine,
-            removed_paths=Escaped[Artifact], session_ids=Escaped[Text] | None
-        ),
+        row=columns(agent_id=Agent, session_token=Token, removed_at=When, reason=SanitizedLine,
+            removed_paths=Escaped[Artifact], session_ids=Escaped[Text] | None),
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
     ),
     native(
@@ -127,10 +125,8 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, flow_key)) without rowid""",
         "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
         "create index flow_results_id on flow_results(agent_id, session_id)",
-        row=columns(
-            agent_id=Agent, flow_key=Text, kind=Text, request_sha256=Text, session_token=Token, session_id=Text,
-            answer=dict[str, Any], refused=Count, at=When
-        ),
+        row=columns(agent_id=Agent, flow_key=Text, kind=Text, request_sha256=Text, session_token=Token,
+            session_id=Text, answer=dict[str, Any], refused=Count, at=When),
         session=SESSION,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
@@ -142,10 +138,8 @@ NATIVE: tuple[Table, ...] = (
         folder text not null default '', at text not null,
         primary key(harness, path, session_id)) without rowid""",
         "create index captures_agents on captures(harness, agent_id, at)",
-        row=columns(
-            harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
-            agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, folder=Outside, at=When
-        ),
+        row=columns(harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
+            agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, folder=Outside, at=When),
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
@@ -154,9 +148,8 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
         primary key(agent_id, session_key, session_id, turn)) without rowid""",
-        row=columns(
-            agent_id=Agent, session_key=Text, session_id=Text, turn=Count, role=SanitizedLine, content=Body, at=When
-        ),
+        row=columns(agent_id=Agent, session_key=Text, session_id=Text, turn=Count, role=SanitizedLine, content=Body,
+            at=When),
         only=HANDED_OVER,
         kept="elsewhere",
     ),
@@ -167,11 +160,9 @@ NATIVE: tuple[Table, ...] = (
         repository_root text, repository_origin text, repository_path text, repository_branch text,
         noise integer not null,
         primary key(agent_id, session_key, session_id)) without rowid""",
-        row=columns(
-            agent_id=Agent, session_key=Text, session_id=Text, project=Text | None, harness=Text | None,
+        row=columns(agent_id=Agent, session_key=Text, session_id=Text, project=Text | None, harness=Text | None,
             repository_root=Text | None, repository_origin=Text | None, repository_path=Text | None,
-            repository_branch=Text | None, noise=bool
-        ),
+            repository_branch=Text | None, noise=bool),
         only=HANDED_OVER,
         kept="elsewhere",
     ),
@@ -194,12 +185,10 @@ NATIVE: tuple[Table, ...] = (
         project text not null default '',
         primary key(agent_id, id)) without rowid""",
         "create index memories_time on memories(agent_id, type, created_at)",
-        row=columns(
-            agent_id=Agent, id=MemoryId,
+        row=columns(agent_id=Agent, id=MemoryId,
             type=Literal["preference", "decision", "constraint", "person", "blocker", "note"], content=Body,
             tags=list[SanitizedLine], private=bool, created_at=When, concept_tags=list[SanitizedLine] | None,
-            project=SanitizedLine | Literal[""]
-        ),
+            project=SanitizedLine | Literal[""]),
         handle="id",
         # The id is made of the words.
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags", "project"),
@@ -265,10 +254,9 @@ NATIVE: tuple[Table, ...] = (
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
         "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
-        row=columns(
-            agent_id=Agent, memory_id=MemoryId, sweep_id=SweepId, score=float, recall_count=Count, frequency=float,
-            relevance=float, recency=float, diversity=float, unique_days=Count, queries=Count, last_us=Micros
-        ),
+        row=columns(agent_id=Agent, memory_id=MemoryId, sweep_id=SweepId, score=float, recall_count=Count,
+            frequency=float, relevance=float, recency=float, diversity=float, unique_days=Count, queries=Count,
+            last_us=Micros),
         handle="memory_id",
     ),
     native(

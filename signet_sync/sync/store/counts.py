@@ -102,16 +102,10 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
-def find_dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
-    """Returns path and time of the first artifact that is dated later than an instant; None where none is."""
-    for agent_id in agents(database):
-        for path, membership in database.execute(
-            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
-            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest' order by membership_us limit 1",
-            (agent_id, instant_us),
-        ):
-            return path, membership
-    return None
+def any_dated_after(database: Database, instant_us: int) -> bool:
+    """Returns whether an artifact is dated later than an instant."""
+    sql = "select exists(select 1 from memory_artifacts where agent_id = ? and membership_us > ?)"
+    return any(database.value(sql, (agent_id, instant_us)) for agent_id in agents(database))
 
 
 def half_enforced(database: Database) -> bool:
