@@ -161,16 +161,6 @@ def test_a_memory_that_was_forgotten_since_stays_forgotten(vault: Vault, file: P
     assert answer["left_out"]["forgotten_memories"] == 1 and answer["total"] == 0
     file.unlink()
     assert native_rows.holding(tmp_path, "moths") == []
-    assert "forgotten since" in restored_by_hand(vault, tmp_path)
-
-
-def restored_by_hand(vault: Vault, tmp_path: Path) -> str:
-    """What a person reads who restores a backup of before something was forgotten."""
-    place = str(tmp_path / "second.backup")
-    native_rows.done(vault.call("remember", native_rows.PRIVATE, "--private", "--now", LATER))
-    native_rows.done(vault.call("backup", "create", place, "--now", LATER))
-    native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
-    return native_rows.done(vault.call("backup", "restore", place, "--now", LATER)).out
 
 
 def test_a_removal_in_the_backup_takes_files_away_only_where_somebody_agrees(vault: Vault, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import (
-    PROVIDERS,
     ModelChoice,
     may_ask_model,
     may_ask_signet,
@@ -88,13 +87,6 @@ def test_a_half_block_is_refused(values, message):
 def test_an_endpoint_is_host_and_path_and_never_shown(endpoint):
     error = refused(llm_provider="openai-compatible", llm_model="m", llm_endpoint=endpoint)
     assert "hunter2" not in error.message + error.hint
-
-
-def test_every_provider_resolves_or_says_what_it_lacks():
-    for name in filter(None, PROVIDERS):
-        full = {"llm_model": "m", "llm_endpoint": LOCAL, "llm_command": ("x",)}
-        block = resolved(llm_provider=name, **full)
-        assert block.kind == {"none": "none", "command": "command"}.get(name, "http")
 
 
 # --- where they may stand -------------------------------------------------------------------------------------------

@@ -118,21 +118,6 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path, user_versi
     assert files_of(place) == before
 
 
-def test_the_log_of_a_refused_database_stays_as_it_is(tmp_path):
-    place = str(tmp_path / "foreign.db")
-    connection = apsw.Connection(place)
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("create table contacts(name); insert into contacts values('Ada')")
-    crashed = files_of(place)
-    connection.close()
-    for name, raw in crashed.items():
-        (tmp_path / name).write_bytes(raw)
-    with pytest.raises(DatabaseError, match="another program"):
-        Database(place)
-    after = files_of(place)
-    assert after["foreign.db"] == crashed["foreign.db"] and after["foreign.db-wal"] == crashed["foreign.db-wal"]
-
-
 def test_an_empty_file_becomes_a_database_only_where_it_may(tmp_path):
     place = tmp_path / "empty.db"
     place.touch()
@@ -228,20 +213,6 @@ def test_a_lock_is_waited_for_and_then_told(place):
     second.close()
 
 
-def test_a_checkpoint_gives_way_to_a_reader(filled):
-    writer, reader = Database(filled, wait_ms=0), Database(filled, readonly=True)
-    reader.execute("begin")
-    reader.value("select count(*) from files")
-    set_version(writer, "key", "value")
-    assert not writer.checkpoint(truncate=True)
-    reader.execute("rollback")
-    assert writer.checkpoint(truncate=True)
-    assert Path(filled + "-wal").stat().st_size == 0
-    reader.close()
-    writer.close()
-    assert not Path(filled + "-wal").exists()
-
-
 # ── processes ──
 
 
@@ -258,18 +229,3 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(place):
     """
     moment = time.time() + 0.8
     assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4
-
-
-def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):
-    """Where not even the log's index can be made, SQLite has no code for a full disk."""
-    path = str(tmp_path / "vault.db")
-    Database(path).close()
-    script = (
-        "import resource, sys; from signet_sync.storage.database.connection import Database\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "try: Database(sys.argv[1])\n"
-        "except Exception as error: print(type(error).__name__, error, error.hint)"
-    )
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("DatabaseError the database cannot be read or written: "), done
-    assert "full" in done.stdout

@@ -108,14 +108,6 @@ def test_a_copy_gets_an_id_of_its_own(root, environ, tmp_path):
     assert establish(copy, environ) == copied == state_dir.locate(str(copy), environ)
 
 
-def test_a_copy_whose_original_went_takes_over(root, environ, tmp_path):
-    folder = establish(root, environ)
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    shutil.rmtree(root)
-    assert state_dir.establish(str(copy), refuse, environ) == folder
-
-
 def test_state_under_the_path_moves_along_when_an_id_is_given(root, environ):
     """An `--index-only` run writes no id: what it gathered is not gathered again."""
     keyed = state_dir.locate(str(root), environ)

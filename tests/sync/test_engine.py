@@ -153,14 +153,6 @@ def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_fol
     assert erasing == ["gather 3", "erase", "erased 1"]
 
 
-def test_a_copy_for_ci_is_neither_maintained_nor_published(vault: Vault, tmp_path: Path) -> None:
-    diary, stages = with_diary()
-    with opened(str(vault.root), Settings(), database=str(tmp_path / "ci.db"), touch_nothing=True) as workspace:
-        workspace.pipeline = stages
-        run_pass(workspace, Request(NOW_US))
-    assert not [line for line in diary.told if line.startswith(("maintain", "publish"))]
-
-
 # ── MEMORY.md follows each of its inputs ──
 
 
@@ -317,15 +309,6 @@ def test_a_rebuild_in_idle_time_takes_no_page_away(many: Vault, idle: Workspace)
     assert many.dump() == many.dump_from_scratch()
 
 
-def test_a_command_finishes_what_the_agent_left(many: Vault, idle: Workspace) -> None:
-    run_pass(idle, request(since_us=NOW_US - 5 * DAY))
-    assert passes.anything_waits(idle.database)
-    assert many.call("remember", "Lamps need oil.").code == 0
-    assert not passes.anything_waits(idle.database)
-    many.reindex()
-    assert many.dump() == many.dump_from_scratch()
-
-
 def test_a_removal_waits_for_all_that_tells_of_the_session(many: Vault, idle: Workspace) -> None:
     who = many.session(20, body="# Zanzibar\n\n## Decisions\n\n- Zanzibar is an island.\n")
     run_pass(idle, request(since_us=NOW_US - 5 * DAY))
@@ -420,37 +403,10 @@ def test_another_stamp_derives_every_row_anew_and_then_no_more(
     assert is_quiet(indexed, *arguments)
 
 
-def test_the_rows_of_damaged_files_are_derived_anew_from_their_seals(indexed: Vault) -> None:
-    path = next(path for path in indexed.memory.iterdir() if path.name.endswith("summary.md"))
-    path.write_bytes(path.read_bytes() + b"changed\n")
-    indexed.reindex()
-    as_an_older_one_left_it(indexed)
-    indexed.reindex()
-    assert indexed.rows("select count(*) from memory_artifacts where project = 'old-secret'") == [(0,)]
-    assert indexed.rows("select count(*) from memory_artifacts where source_kind = 'summary'") == [(3,)]
-
-
-def test_a_halted_pass_leaves_the_old_stamp(indexed: Vault) -> None:
-    as_an_older_one_left_it(indexed)
-    indexed.memory.rename(indexed.root / "elsewhere")
-    indexed.reindex(code=5)
-    assert indexed.rows(STAMP) != [(RULES,)]
-    (indexed.root / "elsewhere").rename(indexed.memory)
-    assert indexed.reindex()["counts"]["read"] == 9
-
-
 def test_hinted_passes_do_not_vouch_for_rows_that_they_did_not_see(indexed: Vault) -> None:
     as_an_older_one_left_it(indexed)
     paths = frozenset(indexed.session(4).values())
     with opened(str(indexed.root), Settings()) as workspace:
         assert run_pass(workspace, Request(NOW_US, paths)).read == 3
         assert run_pass(workspace, Request(NOW_US)).read == 12
-        assert run_pass(workspace, Request(NOW_US)).read == 0
-
-
-def test_a_hinted_pass_over_an_empty_index_is_a_beginning(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    paths = frozenset(vault.session().values())
-    with opened(str(vault.root), Settings()) as workspace:
-        assert run_pass(workspace, Request(NOW_US, paths)).read == 3
         assert run_pass(workspace, Request(NOW_US)).read == 0

@@ -237,14 +237,6 @@ def test_a_manifest_that_is_gone_is_written_again(vault):
     assert not [n for n in vault.reindex()["notes"] if n["code"] in ("manifest-rebuilt", "link-broken")]
 
 
-def test_a_manifest_that_ci_saw_missing_is_written_by_the_next_writing_pass(vault):
-    (vault / path_of("manifest", 2)).unlink()
-    vault.reindex("--index-only")
-    assert not (vault / path_of("manifest", 2)).exists()
-    vault.reindex()
-    assert (vault / path_of("manifest", 2)).exists()
-
-
 def test_references_follow_the_page_and_leave_updated_at(vault):
     paths = [vault / path_of("manifest", number) for number in (1, 2, 3)]
     shown = [parse(path.read_bytes()).fields for path in paths]

@@ -10,7 +10,6 @@ import pytest
 from artifacts_fixture import (
     ABSENT,
     CAPTURED,
-    PROJECT,
     SENTENCE,
     SESSION,
     compaction,
@@ -619,28 +618,6 @@ def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
 
 
 # ── rows ──
-
-
-def test_the_row_of_a_summary():
-    body = "# Day\n\nThe lamp was lit.\n"
-    judgement = verdict(
-        summary(
-            session_key=KEY,
-            body=body,
-            started_at="2026-03-28T09:00:00Z",
-            ended_at="2026-03-28T12:00:00+01:00",
-            source_node_id="node-1",
-        )
-    )
-    row = judgement.row
-    assert (row.agent_id, row.session_id, row.session_key, row.project) == ("default", SESSION, KEY, PROJECT)
-    assert row.source_path == judgement.path == path_for("summary", session_key=KEY)
-    assert (row.session_token, row.source_kind, row.harness) == (token_for(session_key=KEY), "summary", "claude-code")
-    assert (row.captured_at, row.ended_at) == (CAPTURED, "2026-03-28T12:00:00+01:00")
-    assert row.membership_us - row.captured_us == 3600 * 1_000_000
-    assert row.content == body.rstrip("\n") and row.memory_sentence == row.ledger_sentence == SENTENCE
-    assert (row.noise, row.refs, row.revision) == (0, None, None)
-    assert judgement.links == (("manifest_path", path_for("manifest", session_key=KEY)),)
 
 
 @pytest.mark.parametrize(
