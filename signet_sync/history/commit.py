@@ -107,7 +107,7 @@ def holds_secret(path: str, raw: bytes) -> bool:
 
 
 def _next_tree(
-    git: pygit2.Repository, root: str, seen: Seen, before: Entries, cache: Cache, max_bytes: int, transcripts: bool
+    git: pygit2.Repository, root: str, seen: Seen, before: Entries, cache: Cache, max_bytes: int
 ) -> tuple[Entries, dict[str, str]]:
     """Returns what the next commit contains, each file as it is, as it was or not at all, and by path why not as it is.
 
@@ -119,7 +119,7 @@ def _next_tree(
     skipped: dict[str, str] = {}
     for path, status in sorted(seen.items()):
         oid, why = None, ""
-        if _TRANSCRIPT.fullmatch(path) and not transcripts:
+        if _TRANSCRIPT.fullmatch(path):
             why = "transcript"
         elif isinstance(status, str):
             why = status
@@ -175,7 +175,6 @@ def commit(
     now_us: int,
     cache: Cache,
     max_bytes: int = MAX_BYTES,
-    transcripts: bool = False,
 ) -> tuple[str | None, dict[str, str]]:
     """Commits what changed; `author` is name and address, `now_us` is microseconds.
 
@@ -199,7 +198,7 @@ def commit(
             index.read_tree(parent.tree)
         before = {entry.path: (entry.id, int(entry.mode)) for entry in index}
         seen = {path: status for path, status in _scan(root).items() if not first or path in BESIDE}
-        entries, skipped = _next_tree(git, root, seen, before, cache, max_bytes, transcripts)
+        entries, skipped = _next_tree(git, root, seen, before, cache, max_bytes)
         index.clear()
         for path, (blob, mode) in entries.items():
             index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode(mode)))

@@ -213,8 +213,6 @@ def _commit(
                     agent=(agent_id, AGENTS_ADDRESS),
                     now_us=now_us,
                     cache=cache,
-                    max_bytes=settings.history_max_file_bytes,
-                    transcripts=settings.history_transcripts,
                 )
             # The cache only saves time: if it cannot be written, all files are read once more.
             with suppress(DatabaseError), workspace.database.transaction():

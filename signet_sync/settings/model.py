@@ -137,10 +137,6 @@ class Settings:
     history_enabled: bool = _setting(False, "history.enabled", "Keep a git history (needs the extra `git`).")
     history_author_name: str = _setting("", "history.author_name", "Author of commits; empty: the agent's id.")
     history_author_email: str = _setting("", "history.author_email", "Author's email; empty: `agent@localhost`.")
-    history_max_file_bytes: int = _setting(
-        1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", (0, 10**9)
-    )
-    history_transcripts: bool = _setting(False, "history.transcripts", "Also commit transcripts.")
     capture_idle: float = _setting(
         900.0, "capture.idle", "Seconds of silence after which a transcript without end is captured.", (1.0, 604_800.0)
     )

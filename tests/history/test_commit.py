@@ -157,21 +157,13 @@ def test_an_ignore_file_of_the_person_is_left_as_it_is(tmp_path):
     assert (past.root / ".gitattributes").read_text() == "*.md text\n"
 
 
-def test_transcripts_are_committed_only_where_the_setting_says_so(past):
+def test_no_transcript_is_committed(past):
     past.put(".gitignore", "!memory/*--transcript.md\n")
     copy = TRANSCRIPT.replace(".md", ".user-20260424T030000Z.md")
     for path in (TRANSCRIPT, copy):
         past.put(path)
     assert past.commit()[1] == {}
     assert past.tree() == [".gitattributes", ".gitignore"]
-    past.put(".gitignore", "memory/*--transcript.md\n")
-    past.limits = {"transcripts": True}
-    past.commit()
-    assert TRANSCRIPT in past.tree()
-    past.limits = {}
-    past.put(TRANSCRIPT, "more")
-    past.commit()
-    assert past.data(TRANSCRIPT) == b"text\n"
 
 
 def test_a_file_with_a_secret_is_not_committed(past):

@@ -169,7 +169,7 @@ def changed_by(workspace: Workspace, at_us: int = NOW_US + 60 * SECOND) -> bool:
 
 
 def pin(vault: Vault, workspace: Workspace) -> None:
-    node = workspace.database.value("select id from session_summaries where source_type = 'summary'")
+    node = workspace.database.value("select thread_id from memory_thread_heads")
     word_files.add(workspace, [Word("default", node, "pinned", NOW)])
 
 
