@@ -163,19 +163,14 @@ def modes(target: Installation) -> list[Finding]:
     quoted = shlex.quote(folder)
     if not os.path.isdir(folder):
         return _room_for(folder)
-    strange = [path for path in _all(folder) if not _is_ours(path)]
+    every = (os.path.join(where, name) for where, names, others in os.walk(folder) for name in (*names, *others))
+    strange = [path for path in (folder, *every) if not _is_ours(path)]
     if strange:
         words = f"{strange[0]} belongs to another user: a command was run as another user"
         return [problem("state-owner", words, f'sudo chown -R "$USER" {quoted}')]
     found = []
-    wrong = badly_kept(folder)
-    if wrong:
-        remedy = f"chmod -R u+rwX,go-rwx {quoted}"
-        closed = next((path for path in wrong if not _lets_owner(path)), None)
-        if closed is not None:
-            found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy))
-        else:
-            found.append(warning("state-mode", f"other users can read {wrong[0]}", remedy))
+    if is_open(folder):
+        found.append(warning("state-mode", f"other users can read {folder}", f"chmod -R u+rwX,go-rwx {quoted}"))
     if os.path.isfile(target.database) and is_open(target.database):
         remedy = f"chmod 600 {shlex.quote(target.database)}"
         found.append(warning("database-mode", "other users can read the database", remedy))
@@ -192,11 +187,6 @@ def _room_for(folder: str) -> list[Finding]:
     return [problem("state-folder", f"the state folder cannot be made: {folder} cannot be written", remedy)]
 
 
-def badly_kept(folder: str) -> list[str]:
-    """Returns paths of the state folder that its owner cannot use, and folders open to others; links are ignored."""
-    return [path for path in _all(folder) if not _lets_owner(path) or (os.path.isdir(path) and is_open(path))]
-
-
 def is_open(path: str) -> bool:
     """Returns whether others than the owner have any access to it."""
     try:
@@ -205,33 +195,11 @@ def is_open(path: str) -> bool:
         return False
 
 
-def _all(folder: str) -> Iterator[str]:
-    """Yields the folder and every file and folder in it."""
-    if not os.path.isdir(folder):
-        return
-    yield folder
-    for where, names, others in os.walk(folder):
-        for name in [*names, *others]:
-            path = os.path.join(where, name)
-            with suppress(OSError):  # deleted meanwhile
-                if stat.S_IFMT(os.lstat(path).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
-                    yield path
-
-
 def _is_ours(path: str) -> bool:
     try:
         return os.lstat(path).st_uid == os.geteuid()
     except OSError:
         return True  # deleted meanwhile
-
-
-def _lets_owner(path: str) -> bool:
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return True
-    wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
-    return mode & wanted == wanted
 
 
 # ── what waits to be processed ──
