@@ -12,8 +12,6 @@ import pytest
 from test_hooks import PYTHON, all_harnesses, codes, conditions, good, put
 from workbench import Vault, call, contents, sampled
 
-from signet_sync.admin.doctor import programs as checks_harness
-from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture.harnesses import registry
 from signet_sync.host.harness_settings.harness import is_our_server
 
@@ -185,37 +183,6 @@ def test_a_harness_that_writes_over_us_is_noticed(home: Path, vault: Vault, monk
         assert answer.code == 3 and "close the programs that write it" in answer.err and path.read_text() == text
 
 
-@pytest.mark.parametrize(("name", "text"), [("claude-code", '{"a": 1 2}'), ("codex", "a =")])
-def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: Vault, name: str, text: str) -> None:
-    path = put(home / LISTS[name], text)
-    answer = call("hooks", "install", name, "--mcp")
-    assert answer.code == 2 and str(path) in answer.err and "nothing was written" in answer.err
-    good(call("hooks", "install", name))
-    good(call("hooks", "uninstall", name))
-    assert path.read_text() == text
-
-
-def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "claude-code", "--mcp", "--agent", "nova"))
-    path = home / ".claude.json"
-    path.write_text(path.read_text().replace(PYTHON, "/gone/python3"))
-    target = Installation(str(vault.root), str(vault.database))
-    found = [finding for finding in checks_harness.harness(target) if "MCP server" in finding.message]
-    assert [(one.level, one.remedy) for one in found] == [("problem", "signet-sync hooks install claude-code")]
-    assert "/gone/python3, which does not exist" in found[0].message
-    good(call("hooks", "install", "claude-code"))
-    assert registered(home)["claude-code"]["args"] == [*WORDS[1:], "--agent", "nova"]
-    assert codes(conditions()["claude-code"]) == []
-
-
-@pytest.mark.parametrize(
-    "flags", [("--agent", "nova"), ("--scope", "shared"), ("--mcp", "--agent", "../x"), ("--mcp", "--scope", "all")]
-)
-def test_flags_that_mean_nothing_are_refused(home: Path, vault: Vault, flags: tuple[str, ...]) -> None:
-    answer = call("hooks", "install", "claude-code", *flags)
-    assert answer.code == 2 and answer.err and not (home / ".claude").exists()
-
-
 @pytest.mark.parametrize(("text", "left"), [
     ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
     ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
@@ -237,15 +204,6 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
 ])  # fmt: skip
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
     assert is_our_server(words) is ours
-
-
-def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) -> None:
-    text = '{"mcp": {"servers": {"docs": {"type": "local", "command": ["npx"]}}, "timeout": 5}}\n'
-    path = put(home / ".config/opencode/opencode.json", text)
-    good(call("hooks", "install", "opencode", "--mcp"))
-    assert registered(home)["opencode"] == {"type": "local", "command": WORDS}
-    good(call("hooks", "uninstall", "opencode"))
-    assert path.read_text() == text
 
 
 def test_claude_code_with_a_folder_of_its_own_keeps_its_list_there(home: Path, vault: Vault, monkeypatch: Any) -> None:

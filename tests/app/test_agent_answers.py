@@ -351,7 +351,7 @@ def test_an_operation_answers_the_same_with_and_without_the_agent(
 
 
 def test_a_command_that_the_agent_answers_loads_no_index(vault: Vault, agent: Answers) -> None:
-    lines = ("recall retry", "open", "context", "expand s-1", "remember x", "recall --words x")
+    lines = ("recall retry", "context", "remember x")
     code = "import sys; from signet_sync.cli.main import run; run(sys.argv[1:]); print('apsw' in sys.modules)"
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     for line in lines:
