@@ -241,6 +241,35 @@ def test_what_was_written_just_now_is_read_again(past):
         assert past.data("a.md") == text.encode()
 
 
+def test_a_cache_that_lies_does_no_harm(past):
+    """An id that the last tree does not hold is not believed: the object may be gone since."""
+    past.put("a.md", "one\n")
+    time.sleep(0.12)
+    past.commit()
+    past.cache["a.md"] = (past.cache["a.md"][0], "0" * 40, "")
+    past.put("b.md")
+    past.commit()
+    assert past.data("a.md") == b"one\n"
+    assert past.git("fsck", "--strict") == ""
+
+
+@needs_git
+def test_many_objects_become_a_pack_and_gits_own_does_no_harm(past, monkeypatch):
+    monkeypatch.setattr(commit, "MANY", 0)
+    for number in (7, 149, 263):  # the object of the last one is in the folder whose objects are counted for all
+        past.put(f"memory/{number}.md", f"{number}\n")
+    past.commit()
+    assert len(list((past.root / ".git/objects/pack").glob("*.pack"))) == 1
+    assert not list((past.root / ".git/objects").glob("??/*"))
+    past.put("memory/7.md", "changed\n")
+    past.commit()
+    assert past.data("memory/149.md") == b"149\n" and past.data("memory/7.md", "HEAD~1") == b"7\n"
+    assert past.git("fsck", "--strict") == "" == past.git("status", "--porcelain")
+    past.git("gc", "-q")
+    assert past.data("memory/149.md") == b"149\n"
+    assert past.commit()[0] is None
+
+
 # ── a person's git beside us ──
 
 
@@ -273,6 +302,18 @@ def test_nothing_is_committed_while_somebody_is_at_work(past, sign):
     assert place.exists()
     place.rmdir() if place.is_dir() else place.unlink()
     assert past.commit()[0]
+
+
+@needs_git
+def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
+    past.put("a.md", "one")
+    past.commit()
+    past.git("checkout", "-q", "HEAD~1")
+    busy(past)
+    past.git("switch", "-q", "main")
+    past.git("pack-refs", "--all")
+    past.put("a.md", "two")
+    assert past.commit()[0] and len(past.log()) == 3
 
 
 def test_a_repository_that_is_deleted_meanwhile_stays_deleted(past):

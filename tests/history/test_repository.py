@@ -192,6 +192,20 @@ def test_what_is_not_ours_is_told(past, tmp_path):
     assert str(tmp_path.resolve()) in refused("inside-repository", none.begin).message and os.listdir(none.root) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/includes.git ; x\n',
+        '[user]\n\tname = "Ada # Lovelace" ; poet\'s daughter\n\temail=a@b\n[a "b\\"c"]\nflag\n',
+        "\r\n# comment\r\n[core]\r\n\tignorecase = true\r\n\trepositoryFormatVersion = 1\r\n",
+        "",
+    ],
+)
+def test_an_ordinary_config_is_read(past, text):
+    (past.root / ".git/config").write_text(text)
+    assert past.look() == ""
+
+
 # ── what git is asked, in anybody's repository ──
 
 
