@@ -266,16 +266,13 @@ def stands_in(quote: str, line: str) -> bool:
 def read_rationale(text: str) -> Rationale:
     """Parses `why: …; until: …; plan: …` in any order and flattens each. Raises `UsageError` (`rationale-invalid`)."""
     before, *parts = _PART.split(text)
-    said: dict[str, str] = {}
-    wrong = ""
-    for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):
-        wrong = wrong or (f"the rationale contains `{name}` twice" if name in said else "")
-        said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
-    missing = [f"`{name}`" for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
-    wrong = wrong or (f"the rationale lacks {' and '.join(missing)}" if missing else "")
-    if not wrong and before.strip():
-        wrong = "the rationale has to begin with `why:`, `until:` or `plan:`"
-    if wrong:
+    said = {
+        name.lower(): flatten(value.strip().rstrip(";"), PART_LENGTH)
+        for name, value in zip(parts[::2], parts[1::2], strict=True)
+    }
+    whole = all(any(map(str.isalnum, said.get(name, ""))) for name in Rationale._fields)
+    if not whole or before.strip() or len(parts) > 2 * len(said):
         hint = 'write "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
-        raise UsageError(wrong, hint=hint, code="rationale-invalid")
+        message = "the rationale has to say once each why, until and plan"
+        raise UsageError(message, hint=hint, code="rationale-invalid")
     return Rationale(said["why"], said["until"], said["plan"])

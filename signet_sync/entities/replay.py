@@ -6,7 +6,7 @@ the text before and after; or the whole file, where sections themselves came, we
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as but
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from signet_sync.entities.document import (
@@ -245,18 +245,12 @@ def _heal(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocume
     place = known.index(name)
     section = want.sections[place]
     near = range(max(0, place - _NEARBY), min(len(disk.sections), place + _NEARBY + 1))
-    wanted = section.heading.casefold()
-    ranked = sorted(
-        (
-            (SequenceMatcher(None, wanted, disk.sections[at].heading.casefold()).ratio(), at)
-            for at in near
-            if disk.sections[at].anchor not in known
-        ),
-        reverse=True,
-    )
-    if not ranked or ranked[0][0] < SIMILARITY or (len(ranked) > 1 and ranked[1][0] == ranked[0][0]):
+    free = [(disk.sections[at].heading.casefold(), at) for at in near if disk.sections[at].anchor not in known]
+    alike = get_close_matches(section.heading.casefold(), [heading for heading, _ in free], n=1, cutoff=SIMILARITY)
+    found = [at for heading, at in free if heading == next(iter(alike), None)]
+    if len(found) != 1:
         return None
     sections = list(disk.sections)
-    sections[ranked[0][1]] = but(sections[ranked[0][1]], opening=section.opening)
+    sections[found[0]] = but(sections[found[0]], opening=section.opening)
     healed = document_of(render(but(disk, sections=tuple(sections))))
     return healed if healed is not None and name in names_of(healed) else None

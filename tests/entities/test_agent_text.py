@@ -168,18 +168,10 @@ def test_a_rationale_is_read_in_any_order(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "`why` and `until` and `plan`"),
-        ("because I want to", "`why` and `until` and `plan`"),
-        ("why: x; until: y", "`plan`"),
-        ("why: x; until: ; plan: z", "`until`"),
-        ("why: …; until: …; plan: …", "`why` and `until` and `plan`"),
-        ("why: x; why: y; until: z; plan: p", "`why` twice"),
-        ("so: x; why: a; until: b; plan: c", "has to begin"),
-    ],
-)
-def test_a_rationale_that_lacks_a_part_is_refused_and_says_which(text, said):
+    "text",
+    ["", "because I want to", "why: x; until: y", "why: x; until: ; plan: z", "why: …; until: …; plan: …",
+     "why: x; why: y; until: z; plan: p", "so: x; why: a; until: b; plan: c"],
+)  # fmt: skip
+def test_a_rationale_that_lacks_a_part_is_refused(text):
     refused = refusal(read_rationale, text)
-    assert refused.code == "rationale-invalid" and refused.exit_code == 2
-    assert said in refused.message and "until: …" in refused.hint
+    assert refused.code == "rationale-invalid" and refused.exit_code == 2 and "until: …" in refused.hint

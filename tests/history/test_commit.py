@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 import pytest
