@@ -35,14 +35,13 @@ from signet_sync.formats.ids import (
     token_of,
 )
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import (
     FUTURE_US,
     compaction_input,
-    is_root,
     session_input,
 )
 from signet_sync.sessions.live.operations import refuse_removed
@@ -63,7 +62,6 @@ from signet_sync.text.turn_words import words_of
 
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
-_NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
 _DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 _SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
@@ -105,8 +103,8 @@ class CaptureResult:
 def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
-    Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
-    file's name, else of the file's own. Raises `HarnessError`.
+    Records dated after `now_us` count as undated. A session without dates is of its header's time, else of its file's.
+    Raises `HarnessError`.
     """
     name = os.path.basename(source.path)
     if registry.keeps_database(source.harness):
@@ -117,10 +115,8 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
     latest = max(last, 0) if now_us is None else now_us + FUTURE_US
     if last > latest or last == NO_TIME:
-        at = _NAMED_TIME.search(name)  # taken as UTC, so that it is the same everywhere
-        named = parse_instant(f"{at[1]}T{at[2]}:{at[3]}:{at[4] or '00'}Z") if at else None
-        begins = (found.begins, NO_TIME if named is None else named, source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
+        begins = (found.begins, source.mtime_ns // 1000, now_us)
         found = drop_future_times(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
     found = found._replace(project=_translate_wsl_path(found.project))
     # What we asked a model goes, each question with all that follows up to the next one of a person.
@@ -264,8 +260,8 @@ def _write(
         "session_key": conversation.session_id,
         "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
-        **dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False)),
     }
+    where: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False))
     propose = None if conversation.headless else propose  # rules do for what nobody reads
     compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
     recorded = [entry.at for entry in compactions]
@@ -281,7 +277,7 @@ def _write(
     for entry in compactions:
         if not _is_kept(entry, rows):
             times = {"captured_at": iso(entry.at), "ended_at": iso(entry.at)}
-            kept = compaction_input({**identity, "compaction": entry.text, **times}, now_us=now_us)
+            kept = replace(compaction_input({**identity, "compaction": entry.text, **times}, now_us=now_us), **where)
             done.add(sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
         done.remark = "" if done.compactions else "it contains no new compaction"
@@ -302,7 +298,7 @@ def _write(
         after = moment // 1000 * 1000 + 1000
         times = {"captured_at": iso(moment), "started_at": iso(chunk[0].at), "ended_at": iso(chunk[-1].at)}
         given = session_input({**identity, "transcript": text, "transcript_is": "tail", **times}, now_us=now_us)
-        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless)
+        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless, **where)
         done.add(sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 
@@ -387,5 +383,5 @@ def repository_of(conversation: Conversation, reported: Job | None) -> Repositor
     places = [resolve(one) for one in (conversation.worktree_of, above)]
     found, origin = next(filter(None, places), None), origin_of(conversation.remote)
     if origin is not None and (found is None or found.origin != origin):
-        found = Repository(project, origin, "") if is_root(project) else None
+        found = Repository(project, origin, "") if os.path.normpath(project) == project and project[:1] == "/" else None
     return found and found._replace(path="", branch=branch)

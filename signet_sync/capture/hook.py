@@ -77,7 +77,6 @@ _VARIABLES = (
 _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
-_MOVES = 5  # of the state folder during one event; even one is rare
 LONGEST_COMMAND = 4_000  # characters of a command, and of an error
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 # Lines with which an agent hands its work over are asked for only where a person sees them: a program that runs a
@@ -345,15 +344,14 @@ class _HookEvent:
 
     def _follow_folder(self, act: Callable[[], Any]) -> Any:
         """Returns what is done in the current state folder, which moves when a workspace gets its id."""
-        for _ in range(_MOVES):
-            try:
-                return act()
-            except FileNotFoundError:
-                present = locations.locate(self.root)
-                if present == self.folder:
-                    raise
-                self.folder = present
-        raise _RefusedEvent("the state folder keeps moving")
+        try:
+            return act()
+        except FileNotFoundError:
+            present = locations.locate(self.root)
+            if present == self.folder:
+                raise
+            self.folder = present
+            return act()
 
 
 # ── input ──

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from signet_sync.capture import capture, spool, transcripts
 from signet_sync.capture.due import LONGEST_REST, list_changed_sessions
@@ -116,9 +118,9 @@ def update_live_turns(
         "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
         "transcript": "",
-        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False)),
     }
-    place = write_place(session_input(named, now_us=0))  # as its capture would name it
+    where: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False))
+    place = write_place(replace(session_input(named, now_us=0), **where))  # as its capture would name it
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):

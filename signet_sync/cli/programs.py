@@ -75,9 +75,7 @@ The input is one JSON document. Only session_id and transcript are required:
   {"session_id": str, "transcript": str, "transcript_is": "whole"|"tail",
    "agent_id": "default", "session_key": str|null, "project": str|null, "harness": str|null,
    "captured_at": time|null, "started_at": time|null, "ended_at": time|null,
-   "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null,
-   "repository_root": str|null, "repository_origin": str|null, "repository_path": str|null,
-   "repository_branch": str|null}
+   "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null}
 
 \b
 transcript       the whole session so far: what earlier endings contain is not written again;
@@ -85,10 +83,7 @@ transcript       the whole session so far: what earlier endings contain is not w
 captured_at      names the files; ISO 8601, UTC if no zone is given (default: now)
 session_key      the harness's name for the session, if it is not its id
 summary          default: a digest of the transcript
-repository_root  the folder of the project's git repository (its main one, if this is a worktree);
-                 sessions of one origin (host/path, no credentials), else of one root, are one
-                 project; repository_path is the subfolder, repository_branch the branch that was
-                 checked out; ignored if it is the home folder or above it
+project          the folder in which it worked; sessions of one repository are of one project
 memory_sentence  the session's line in MEMORY.md; generated if it is missing or says too little
 idempotency_key  a repeated key returns the first answer and writes nothing
 
@@ -216,9 +211,8 @@ role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC if no zone is given
 
-The last turn that names where the session works counts, by project, harness, repository_root, repository_origin,
-repository_path and repository_branch as in session end. What the session states is then known to other sessions of its
-project.
+The last turn that names where the session works counts, by project and harness as in session end. What the session
+states is then known to other sessions of its project.
 
 Either all lines are recorded or none; when the command returns they are on disk. Secrets are redacted before anything
 is written. The turns are kept until a transcript of the session contains them: a compaction writes what was said so

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 
 FIELDS = ("turn", "role", "text", "at")
 ROLE_LIMIT = 64  # characters
-PLACE_FIELDS = ("project", "harness", *REPOSITORY_FIELDS)
+PLACE_FIELDS = ("project", "harness")
 LAST_TURN = 2**63 - 1
 HINT = 'nothing was written; a line is one turn: {"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
 _CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,21 +9,21 @@ from typing import Any
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, repository_fields
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.ids import origin_of
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.stored_names import cut_to, measure_written, session_name, session_value
 
 # Bytes for id, key, project, harness and repository: frontmatter may have 64 KiB, and also holds the sentence.
 HEAD_TEXTS = 52_000
-_TEXTS = (
-    "session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key", *REPOSITORY_FIELDS,
-)  # fmt: skip
+_TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
 
 
 @dataclass(kw_only=True, repr=False)
 class _SharedFields:
-    """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None."""
+    """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None.
+
+    A document names no repository: a capture does, else it is that of the project's folder now.
+    """
 
     agent_id: str = "default"
     session_id: str
@@ -69,7 +68,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
-    own = {"tail", "more", "headless"}
+    own = {"tail", "more", "headless", *REPOSITORY_FIELDS}
     given = _mapping(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):
@@ -84,7 +83,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
 def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     """Reads a compaction from its JSON document. Raises `UsageError`."""
-    given = _mapping(document, {f.name for f in fields(CompactionInput)})
+    given = _mapping(document, {f.name for f in fields(CompactionInput)}.difference(REPOSITORY_FIELDS))
     body = _body(given, "compaction")
     if not body.strip():
         raise _bad("compaction", "is empty")
@@ -151,29 +150,14 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         if value is not None and not isinstance(value, str):
             raise _bad(name, "must be a text or null")
         values[name] = value if value is not None and js_trim(value) else None
-    for name in ("session_id", "session_key", "project", "harness", "idempotency_key", *REPOSITORY_FIELDS):
+    for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
         text = values[name] or ""
         if "\0" in text:
             raise _bad(name, "contains a NUL character")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")
-    root, origin = values["repository_root"], values["repository_origin"]
-    if root is None and (origin is not None or values["repository_path"] is not None):
-        raise _bad("repository_root", "must be given with repository_origin or repository_path")
-    if root is not None:
-        root = values["repository_root"] = root.rstrip("/") or "/"
-        if not is_root(root):
-            raise _bad("repository_root", "must be an absolute path without . and ..")
-        if origin is not None:
-            origin = js_trim(origin)
-            values["repository_origin"] = origin_of(origin if "://" in origin or "@" in origin else f"https://{origin}")
     return values
-
-
-def is_root(path: str) -> bool:
-    """Returns whether a path can be that of a repository: absolute, as it is written shortest."""
-    return path.startswith("/") and not path.startswith("//") and posixpath.normpath(path) == path
 
 
 FUTURE_US = 86_400 * 1_000_000

@@ -1,7 +1,6 @@
 """Writes the end or a compaction of a session: sanitize, journal, run the write flow, return the recorded answer."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -46,7 +45,6 @@ LOCK_TIMEOUT = 600.0
 HEADROOM = 128 * 1024
 # A generated moment whose names are taken is moved on by at most this many milliseconds.
 _MOST_MOVES = 10_000
-_RETRY_SECONDS = 0.1  # seconds
 
 
 def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Propose | None = None) -> dict[str, Any]:
@@ -187,40 +185,27 @@ class _Ending:
             hint = "check its permissions; nothing was written"
             raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)
         given = self.bodies.get("summary") is not None and self.proposal is not None
-        asked = propose is None or self.kind != "end" or self.more or given
-        offered: ModelDigest | None = None
-        held: journal.JournalledFlow | None = None
-        deadline = time.monotonic() + LOCK_TIMEOUT
-        while True:
-            try:
-                with self._locked(held):
-                    answer = self._finish_interrupted() if held is None else None
-                    answer = answer or self._find_answer()
-                    if answer is not None:
-                        return answer
-                    new = self._read_new_texts()
-                    if new is None:
-                        return self._repeat_newest()
-                    if asked:
-                        return self._write(new, offered)
-                    held = self._begin(new, None)
-            except WorkspaceError as error:
-                if error.code != "busy" or time.monotonic() >= deadline:
-                    raise
-                # Another process is waiting for its model's proposals for this session end: its answer is returned.
-                held = None
-                time.sleep(_RETRY_SECONDS)
-                continue
-            # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass
-            # finishes the flow without the model.
-            try:
-                assert propose is not None
-                offered = propose(new.words, project=self.identity["project"], harness=self.identity["harness"])
-            except BaseException:
-                if held is not None:
-                    held.release()
-                raise
-            asked = True
+        asks = propose is not None and self.kind == "end" and not self.more and not given
+        with self._locked(None):
+            answer = self._finish_interrupted() or self._find_answer()
+            new = self._read_new_texts() if answer is None else None
+            if new is None:
+                return answer or self._repeat_newest()
+            if not asks:
+                return self._write(new, None)
+            held = self._begin(new, None)
+        # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes
+        # the flow without the model.
+        try:
+            assert propose is not None
+            offered = propose(new.words, project=self.identity["project"], harness=self.identity["harness"])
+        except BaseException:
+            held.release()
+            raise
+        with self._locked(held):
+            answer = self._find_answer()
+            new = self._read_new_texts() if answer is None else None
+            return self._write(new, offered) if new is not None else answer or self._repeat_newest()
 
     @contextmanager
     def _locked(self, held: journal.JournalledFlow | None) -> Iterator[None]:

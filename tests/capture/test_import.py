@@ -155,14 +155,12 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text":
          "<environment_context>\nCurrent working directory: /home/u/x\nx\n</environment_context>"}]},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why zebrafish?"}]},
-     ], "2025-08-01", "/home/u/x"),
+     ], "2026-03-20", "/home/u/x"),
     ("claude-code", [
         {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/home/u/x", "message": {"content": "Why zebrafish?"}},
      ], "2026-03-20", "/home/u/x"),
 ])  # fmt: skip
-def test_records_without_times_are_of_the_header_else_the_name_else_the_file(
-    vault, tmp_path, harness, records, day, project
-):
+def test_records_without_times_are_of_the_header_else_of_the_file(vault, tmp_path, harness, records, day, project):
     named = {"codex": "rollout-2025-08-01T10-00-00-12345678-0000-4000-8000-000000000000"}
     path = tmp_path / f"{named.get(harness, 's-1')}.jsonl"
 

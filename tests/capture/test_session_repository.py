@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_inputs import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
-from test_found_repository import NAME, ORIGIN, git, needs_git, with_origin
+from session_inputs import end, fields, moment, sound, written
+from test_found_repository import NAME, git, needs_git, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
@@ -164,40 +164,14 @@ def test_the_branch_is_what_the_hook_saw_last_else_the_harness(
     assert vault.rows("select branch, tree from thread_sessions") == [(branch, str(code))]
 
 
-FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}
-
-
-def test_a_caller_may_say_it(vault: Vault) -> None:
-    first = end(vault, captured_at=moment(1), **FIELDS)
-    assert stored(vault) == [("/code/lantern", NAME, "docs")] * 3
-    assert end(vault, captured_at=moment(1), **FIELDS)["idempotent_replay"]
-    compact(vault, captured_at=moment(2), **FIELDS)
-    assert stored(vault, "compaction") == [("/code/lantern", NAME, "docs")]
-    end(vault, transcript=FIRST + SECOND, captured_at=moment(3), repository_root="/mnt/lantern")
-    assert stored(vault) == [("/mnt/lantern", None, "")] * 3, "the manifest has that of the newest"
-    sound(vault)
-    (vault / first["manifest"]).unlink()
-    vault.reindex("--full")
-    assert stored(vault, "manifest") == [("/mnt/lantern", None, "")], "written again from the artifacts"
-
-
-@pytest.mark.parametrize("wrong", [
-    {"repository_root": 7}, {"repository_root": "/a\0b"}, {"repository_origin": NAME},
-    {"repository_root": " ", "repository_path": "docs"},
-    {"repository_root": "code/lantern"}, {"repository_root": "~"}, {"repository_root": "/code/../lantern"},
-    {"repository_root": "/code\n/./lantern", "repository_origin": NAME},
-])  # fmt: skip
-def test_what_is_no_repository_is_refused(vault: Vault, wrong: dict[str, Any]) -> None:
-    assert "repository_root" in refuse(vault, "input-invalid", **wrong)["message"]
-
-
 def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_path: Path) -> None:
     """Sessions of all projects below would become one."""
-    home = Path(os.environ["HOME"])
+    home = with_origin(Path(os.environ["HOME"]))
     (tmp_path / "link").symlink_to(home)
-    for number, root in enumerate((home, home.parent, "/", tmp_path / "link"), 1):
-        end(vault, session_id=f"s{number}", repository_root=str(root), repository_origin=NAME)
-        assert stored(vault) == [None] * 3, root
+    (home / "notes").mkdir()
+    for number, project in enumerate((home, home.parent, tmp_path / "link" / "notes"), 1):
+        end(vault, session_id=f"s{number}", project=str(project))
+        assert stored(vault) == [None] * 3, project
     sound(vault)
 
 

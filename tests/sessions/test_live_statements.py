@@ -222,7 +222,6 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault) -> None:
 
 def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
     refused(vault, [{**line(1, "x"), "project": 3}], "input-invalid")
-    refused(vault, [{**line(1, "x"), "repository_origin": "git.example/a/b"}], "input-invalid")
     refused(vault, [{**line(1, "x"), "folder": "/x"}], "input-invalid")
     fed(vault, [{**line(1, "x"), "project": PROJECT}, line(2, "y")])
     fed(vault, [line(3, "z")])

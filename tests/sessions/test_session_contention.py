@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections import Counter
 
 import pytest
@@ -29,6 +28,7 @@ from workbench import ROOT
 
 from signet_sync.app.workspace import opened
 from signet_sync.digest.outcome import Item, ModelDigest
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import normalize
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
@@ -112,21 +112,17 @@ def asked(vault, document, propose):
         )
 
 
-def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
+def test_who_ends_what_another_asks_a_model_about_is_told_to_try_again(vault):
     document = {**WHO, "transcript": FIRST}
-    answers = []
-    second = threading.Thread(target=lambda: answers.append(asked(vault, document, None)))
 
     def slow(words, **_):
-        second.start()
-        second.join(0.3)
-        assert second.is_alive(), "the second waits"
-        assert len(journal(vault)) == 1 and written(vault) == []
+        with pytest.raises(WorkspaceError, match="another process is writing this session end") as caught:
+            asked(vault, document, None)
+        assert caught.value.code == "busy" and len(journal(vault)) == 1 and written(vault) == []
         return ModelDigest(items=(Item("next", "Told by a model: src/queue.py.", "agent", 1, 1, "model"),))
 
     first = asked(vault, document, slow)
-    second.join(600)
-    assert answers == [{**first, "idempotent_replay": True}]
+    assert asked(vault, document, None) == {**first, "idempotent_replay": True}
     assert "- Told by a model: src/queue.py." in body(vault, first["summary"])
     sound(vault)
 

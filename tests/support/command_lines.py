@@ -30,8 +30,6 @@ WHO: dict[str, object] = {
     "agent_id": "default", "session_key": "agent:main/one", "project": "/home/ada/lantern", "harness": "codex",
     "captured_at": "2026-03-28T12:00:00.000Z", "started_at": None, "ended_at": None, "idempotency_key": "once",
     "memory_sentence": "Bounded the retry loop of src/queue.py in lantern so that the queue drains in the end.\n",
-    "repository_root": "/home/ada/lantern", "repository_origin": "example.org/ada/lantern", "repository_path": "docs",
-    "repository_branch": "main",
 }  # fmt: skip
 ENDING = WHO | {
     "session_id": "5e55e0d0-0000-4000-8000-000000000001",

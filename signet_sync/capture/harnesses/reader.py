@@ -218,15 +218,10 @@ class LineReader(ABC):
             self.session or self.stem,
             self.project or None,
             settle_times(entries, self.begins),
-            parent=self.parent,
-            begins=self.begins,
-            remark="" if entries else source.why_empty(),
-            origin=self.origin,
-            copied_until=self.copied_until,
-            headless=self.headless,
-            worktree_of=self.worktree_of,
-            remote=self.remote,
-            branch=self.branch,
+            self.parent,
+            self.begins,
+            "" if entries else source.why_empty(),
+            *(self.origin, self.copied_until, self.headless, self.worktree_of, self.remote, self.branch),
         )
 
     def add(self, kind: EntryKind, text: str, name: str = "", *, at: int | None = None) -> None:
