@@ -300,7 +300,7 @@ def _rows_only_here(database: str) -> dict[str, int]:
 
 def _not_taken_in(folder: state_dir.StateFolder) -> int:
     """Counts the jobs of hooks that wait or were given up, without the markers of running sessions."""
-    return spool.size(folder.spool)[0] - len(spool.markers(folder.spool)) + spool.count_given_up(folder.spool)
+    return spool.count(folder.spool) + spool.count_given_up(folder.spool)
 
 
 def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:

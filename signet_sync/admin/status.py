@@ -216,11 +216,10 @@ def _last_pass(folder: "StateFolder", live: dict[str, Any]) -> str | None:
 
 def _intake(folder: "StateFolder", refused: int) -> dict[str, Any]:
     """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
-    marked = len(spool.markers(folder.spool))
     return {
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
-        "waiting": max(spool.size(folder.spool)[0] - marked, 0),
-        "at_work": marked,
+        "waiting": spool.count(folder.spool),
+        "at_work": len(spool.markers(folder.spool)),
         "given_up": spool.count_given_up(folder.spool),
         "unfinished": len(journal.keys(folder.journal)),
         "refused": refused,

@@ -190,37 +190,31 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     return True
 
 
-def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
-    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included; returns how many.
+def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:
+    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included.
 
     Files that are not jobs are deleted, too: they are useless and may contain anything. A file that a live process is
     writing is kept; its worker will find the session removed. Raises `OSError`.
     """
-    dropped = 0
     for place in (folder, _bad(folder)):
-        gone = 0
-        for name in _names(place):
-            path = os.path.join(place, name)
-            writer = TEMPORARY.fullmatch(name)
+        for path in (os.path.join(place, name) for name in _names(place)):
+            writer = TEMPORARY.fullmatch(os.path.basename(path))
             try:
                 # It takes milliseconds to write one, and process ids are reused.
                 young = writer is not None and time.time() - os.lstat(path).st_mtime < _WRITING
-                if writer is not None and young and process_alive(int(writer[1])):
-                    continue
-                wanted = not unwanted(_read(path))
+                gone = not (writer and young and process_alive(int(writer[1]))) and (writer or unwanted(_read(path)))
             except (_Unusable, _OfAnother):
-                wanted = False
+                gone = True
             except FileNotFoundError:
                 continue
             try:
-                gone += not wanted and unlink(path)
+                if gone:
+                    unlink(path)
             except OSError:
                 if not os.path.isdir(path):  # a folder in its place is left as it is
                     raise
-        if gone:
+        if os.path.isdir(place):
             sync_folder(place)
-        dropped += gone
-    return dropped
 
 
 def sweep(folder: str, now_us: int | None = None) -> None:
@@ -251,19 +245,9 @@ def oldest(folder: str) -> float | None:
     return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
 
 
-def size(folder: str) -> tuple[int, int]:
-    """Returns how many jobs wait, and how many bytes the spool takes, `bad/` included."""
-    count = total = 0
-    for place in (folder, _bad(folder)):
-        for name in _names(place):
-            try:
-                status = os.lstat(os.path.join(place, name))
-            except OSError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                total += status.st_size
-                count += place == folder and name.endswith(_SUFFIX)
-    return count, total
+def count(folder: str) -> int:
+    """Counts the jobs that wait, without stop markers."""
+    return sum(not os.path.basename(path).startswith("stop-") for path in _list_jobs(folder))
 
 
 def count_given_up(folder: str) -> int:

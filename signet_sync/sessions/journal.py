@@ -107,27 +107,21 @@ def keys(folder: str) -> list[str]:
     return [key for _, key in sorted(found)]
 
 
-def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
-    """Deletes the inputs of flows that may not be finished (their session was removed); returns how many.
+def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Deletes the inputs of flows that may not be finished (their session was removed).
 
     A file that cannot be read as a flow is deleted too: it cannot be finished, and may contain anything.
     """
-    dropped = 0
     for key in keys(folder):
         path = os.path.join(folder, f"{key}.json")
         try:
             descriptor = os.open(path, READ)
         except OSError:
             continue
-        try:
-            document = _read(descriptor)
-        finally:
-            os.close(descriptor)
-        if document is None or unwanted(document):
-            dropped += unlink(path)
-    if dropped:
-        sync_folder(folder)
-    return dropped
+        document = _read(descriptor)
+        os.close(descriptor)
+        if (document is None or unwanted(document)) and unlink(path):
+            sync_folder(folder)
 
 
 def _read(descriptor: int) -> dict[str, Any] | None:

@@ -182,7 +182,7 @@ def test_a_full_spool(vault: Vault) -> None:
         put = Path(spool.put(folder, job).place)
         put.rename(put.with_name(f"{1_774_000_000_000 + number:014d}-{put.name[15:]}"))
     do(told(vault, "spool", "spool: 3", "no agent runs")["remedy"])
-    assert "spool" not in ailing(look(vault)) and spool.size(folder) == (0, 0)
+    assert "spool" not in ailing(look(vault)) and spool.count(folder) == 0
 
 
 def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:

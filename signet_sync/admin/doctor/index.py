@@ -212,7 +212,7 @@ def waiting(target: Installation) -> list[Finding]:
 
 def _spool(target: Installation) -> Iterator[Finding]:
     folder = target.folder.spool
-    count = spool.size(folder)[0] - len(spool.markers(folder))
+    count = spool.count(folder)
     age = target.now - (spool.oldest(folder) or target.now)
     words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
     if count and not target.alive and age > MOMENT:

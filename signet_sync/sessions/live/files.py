@@ -101,8 +101,8 @@ def is_settled(database: Database, folder: str) -> bool:
     )
 
 
-def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> int:
-    """Deletes the files of unwanted sessions; returns how many. Raises `OSError`.
+def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> None:
+    """Deletes the files of unwanted sessions. Raises `OSError`.
 
     A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
@@ -111,7 +111,7 @@ def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> int:
         kept = read(folder, name)
         if unwanted(kept.identity) if kept is not None else _is_unreadable(folder, name):
             gone.append(name)
-    return remove(folder, gone)
+    remove(folder, gone)
 
 
 def _is_unreadable(folder: str, name: str) -> bool:
@@ -123,12 +123,10 @@ def _is_unreadable(folder: str, name: str) -> bool:
     return not (isinstance(version, int) and version > VERSION)
 
 
-def remove(folder: str, names: Sequence[str]) -> int:
-    """Deletes the files of these names; returns how many there were. Raises `OSError`."""
-    gone = [name for name in names if unlink(os.path.join(folder, name))]
-    if gone:
+def remove(folder: str, names: Sequence[str]) -> None:
+    """Deletes the files of these names. Raises `OSError`."""
+    if [name for name in names if unlink(os.path.join(folder, name))]:
         sync_folder(folder)
-    return len(gone)
 
 
 # ── a file's text ──
