@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -24,7 +24,7 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
-from signet_sync.formats.body import utf8
+from signet_sync.formats.body import js_trim, utf8
 from signet_sync.formats.ids import (
     agent_for,
     asks_model,
@@ -41,8 +41,8 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import (
     FUTURE_US,
-    compaction_input,
-    session_input,
+    CompactionInput,
+    SessionInput,
 )
 from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.live.turns import (
@@ -242,6 +242,18 @@ def _why_empty(conversation: Conversation) -> str:
     return "" if conversation.session_id else "it does not name a session"
 
 
+def identify(conversation: Conversation, agent_id: str, repository: Repository | None) -> dict[str, Any]:
+    """Returns the fields that every input of a session has."""
+    return {
+        "agent_id": agent_id,
+        "session_id": conversation.session_id,
+        "session_key": conversation.session_id,
+        "project": conversation.project if js_trim(conversation.project or "") else None,
+        "harness": conversation.harness,
+        **dict(zip(REPOSITORY_FIELDS, repository or (), strict=False)),
+    }
+
+
 def _write(
     workspace: Workspace,
     conversation: Conversation,
@@ -254,20 +266,13 @@ def _write(
 ) -> None:
     """Writes the compactions that are not in the vault yet, and at an end the segments."""
     entries, token = conversation.entries, token_of(done.agent_id, conversation.session_id)
-    identity = {
-        "agent_id": done.agent_id,
-        "session_id": conversation.session_id,
-        "session_key": conversation.session_id,
-        "project": session_value(conversation.project or ""),
-        "harness": conversation.harness,
-    }
-    where: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False))
+    identity = identify(conversation, done.agent_id, done.repository)
     propose = None if conversation.headless else propose  # rules do for what nobody reads
     compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
     recorded = [entry.at for entry in compactions]
-    for text, at in handed:
-        if all(abs(one - at) > SAME_COMPACTION_US for one in recorded):
-            compactions.append(TranscriptEntry("compaction", at, compaction_text(text)))
+    for text, at_us in handed:
+        if all(abs(one - at_us) > SAME_COMPACTION_US for one in recorded):
+            compactions.append(TranscriptEntry("compaction", at_us, compaction_text(text)))
     if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
@@ -276,8 +281,8 @@ def _write(
     rows = _list_indexed(workspace, conversation, done.agent_id)
     for entry in compactions:
         if not _is_kept(entry, rows):
-            times = {"captured_at": iso(entry.at), "ended_at": iso(entry.at)}
-            kept = replace(compaction_input({**identity, "compaction": entry.text, **times}, now_us=now_us), **where)
+            at = iso(entry.at)
+            kept = CompactionInput(**identity, compaction=entry.text, captured_at=at, ended_at=at)
             done.add(sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
         done.remark = "" if done.compactions else "it contains no new compaction"
@@ -296,9 +301,16 @@ def _write(
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        times = {"captured_at": iso(moment), "started_at": iso(chunk[0].at), "ended_at": iso(chunk[-1].at)}
-        given = session_input({**identity, "transcript": text, "transcript_is": "tail", **times}, now_us=now_us)
-        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless, **where)
+        given = SessionInput(
+            **identity,
+            transcript=text,
+            tail=True,
+            more=chunk is not chunks[-1],
+            headless=conversation.headless,
+            captured_at=iso(moment),
+            started_at=iso(chunk[0].at),
+            ended_at=iso(chunk[-1].at),
+        )
         done.add(sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from signet_sync.capture import capture, spool, transcripts
 from signet_sync.capture.due import LONGEST_REST, list_changed_sessions
@@ -15,19 +13,18 @@ from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.errors import DatabaseError, HarnessError, UsageError, reason
-from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.log import logger
-from signet_sync.sessions.input import session_input
+from signet_sync.sessions.input import SessionInput
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
 from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.stored_names import session_name, session_value
+from signet_sync.text.stored_names import session_name
 
 # The minimum between two reads of a running session; for a long one, reading takes at most a twentieth of the time.
 LIVE_REST = 3 * SECOND
@@ -81,7 +78,7 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
         # A process that began to read later has read more.
-        update_live_turns(workspace, job, lambda: live.mark_of(workspace.database, name) == begun, now_us)
+        update_live_turns(workspace, job, name, begun, now_us)
     except (OSError, HarnessError, UsageError) as error:
         # It is unreadable in this state; its capture will report that.
         logger.debug("a running session of {} {}: {}", job.harness, shorten(job.session_id), reason(error))
@@ -92,45 +89,34 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
 
 
-def update_live_turns(
-    workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True, now_us: int | None = None
-) -> int:
-    """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
+def update_live_turns(workspace: Workspace, job: Job, name: str, begun: live.TranscriptMark, now_us: int) -> None:
+    """Updates a running session's live turns to what no segment contains of its transcript.
 
-    `wanted` is called inside the transaction that writes the turns. The session's key is its id, as at its capture; if
-    a client streams the session, nothing is done. Raises `HarnessError`, `UsageError` (`removed-session`),
-    `DatabaseError`.
+    Nothing is done if another read has `begun` meanwhile, or a client streams the session. The session's key is its id,
+    as at its capture. Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
     """
-    database, agent_id = workspace.database, job.agent_id
-    source = source_of(job)
+    database, agent_id, source = workspace.database, job.agent_id, source_of(job)
     conversation = capture.read(source, now_us) if source is not None else None
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
-        return 0
+        return
     if capture.is_left_out(workspace, conversation):
-        return 0
+        return
     conversation = capture.drop_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_make_turns(conversation, capture.unwritten(workspace, conversation, agent_id)))
-    named = {
-        "session_id": session_id,
-        "project": session_value(conversation.project or ""),
-        "harness": conversation.harness,
-        "transcript": "",
-    }
-    where: dict[str, Any] = dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation, job) or (), strict=False))
-    place = write_place(replace(session_input(named, now_us=0), **where))  # as its capture would name it
+    repository = capture.repository_of(conversation, job)
+    place = write_place(SessionInput(**capture.identify(conversation, agent_id, repository), transcript=""))
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
-        if segments != live.segments(database, agent_id, token, session_id):
-            return 0  # it was ended meanwhile: the next look reads what is new since then
-        if live.is_streamed(database, agent_id, session_id) or not wanted():
-            return 0
-        new = live.mirror(database, agent_id, session_id, session_id, turns)
+        # It was ended meanwhile: the next look reads what is new since then.
+        ended = segments != live.segments(database, agent_id, token, session_id)
+        if ended or live.is_streamed(database, agent_id, session_id) or live.mark_of(database, name) != begun:
+            return
+        live.mirror(database, agent_id, session_id, session_id, turns)
         if turns:
             describe(workspace, agent_id, session_id, session_id, place, headless=conversation.headless)
-        return new
 
 
 def _make_turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:

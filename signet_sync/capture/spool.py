@@ -170,24 +170,22 @@ def finish(*jobs: Job) -> None:
         sync_folder(os.path.dirname(gone[0].place))
 
 
-def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
+def retry_later(job: Job, reason: str, now_us: int | None = None) -> None:
     """Delays a job that was begun: a minute, then four times as long each time, at most six hours.
 
-    False if it is given up after 7 days: it moves to `bad/`. `reason` is written to disk: it must contain no text of a
-    session. Raises `OSError`.
+    After 7 days it is given up, and moves to `bad/`. `reason` is written to disk: it must contain no text of a session.
+    Raises `OSError`.
     """
     from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
 
     if not _is_unchanged(job):
-        return True
+        return
     now = _seconds(now_us)
     job.trouble, job.retry_at = reason[:300], now + _wait(job.tries)
     _write(job)
     put_at = (parse_instant(job.at) or 0) / SECOND  # one with an invalid date counts as old
     if now - put_at > MOST_DAYS * DAY:
         _give_up(job)
-        return False
-    return True
 
 
 def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:

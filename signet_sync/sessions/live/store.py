@@ -128,8 +128,8 @@ def buffer(
         _queue(database, [(agent_id, session_key, session_id)])
 
 
-def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
-    """Replaces the buffered turns of a session by these, in the caller's transaction; returns how many were new.
+def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> None:
+    """Replaces the buffered turns of a session by these, in the caller's transaction.
 
     Some that were buffered may have been withdrawn. Equal ones are not written again.
     """
@@ -141,7 +141,6 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
         _follow_shrinking(database, agent_id, session_key, session_id)
     new = [turn for number, turn in wanted.items() if known.get(number) != turn]
     buffer(database, agent_id, session_key, new, session_id=session_id)
-    return len(new)
 
 
 def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
