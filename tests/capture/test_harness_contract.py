@@ -332,6 +332,8 @@ def test_what_claude_code_keeps_of_a_repository_is_found_by_sessions_below_it(
     assert (hit["tier"], hit["id"]) == ("file", str(folder / "memory/berths.md"))
 
 
+# One of each kind: with a file of its own, with several, in a gateway, and the invented one.
+@pytest.mark.parametrize("harness", ["gemini", "qwen", "openclaw", "quill"], indirect=True)
 def test_a_line_that_the_harness_gives_is_not_given_again(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:
@@ -363,6 +365,7 @@ def test_a_line_that_the_harness_gives_is_not_given_again(
             assert ANSWER not in told
 
 
+@pytest.mark.parametrize("harness", ["claude-code", "codex", "opencode"], indirect=True)  # the last one takes none
 def test_a_session_goes_back_to_its_harness(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:

@@ -370,14 +370,6 @@ def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, scrip
     sound(vault)
 
 
-def test_a_sentence_that_fails_the_gate_leaves_that_of_the_rules(vault, talk, tmp_path):
-    provider(tmp_path, answers(("note", 1, QUOTE), sentence="Worked on the task in src/queue.py."))
-    put(vault, talk)
-    assert worker(vault).code == 0
-    text, head = summary_of(vault)
-    assert f"- Answer 1: {QUOTE}" in text and head["memory_sentence_quality"] == "fallback"
-
-
 def test_a_full_pass_takes_what_hooks_have_left_and_an_index_only_pass_nothing(vault: Vault, talk: TranscriptBuilder):
     put(vault, talk)
     assert vault.call("reindex", "--index-only").code == 0

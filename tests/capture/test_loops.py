@@ -224,7 +224,9 @@ def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
 CHOSEN = {"kind": "note", "turn": 2, "quote": "answer2word bounds the retry loop"}
 
 
-@pytest.mark.parametrize("model", ["", f"print({json.dumps({'items': [CHOSEN]})!r})"])
+@pytest.mark.parametrize(
+    "model", ["", pytest.param(f"print({json.dumps({'items': [CHOSEN]})!r})", marks=pytest.mark.slow)]
+)
 def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model):
     if model:
         provider(tmp_path, model)
@@ -347,15 +349,6 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     vault.call("reindex", *now)
     page = (vault.root / "MEMORY.md").read_text()
     assert "without a person" not in page and page.count("session=") == 4
-
-
-def test_what_a_running_headless_session_states_stands_on_no_page(vault, home):
-    for talk in headless(home, 2):
-        talk.path.touch()
-        fired(vault, talk, "Stop")
-    assert worker(vault).code == 0 and vault.call("reindex").code == 0
-    assert vault.rows("select noise from live_sessions") == [(1,), (1,)]
-    assert "junkword" not in pages_of(vault) and "headlessword" in vault.call("recall", "headlessword").out
 
 
 def test_nobody_spoke_only_where_a_transcript_shows_it(tmp_path):

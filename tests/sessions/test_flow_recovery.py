@@ -255,15 +255,6 @@ def test_transcript_gone_summary_there(vault):
     finished(vault)
 
 
-def test_manifest_gone_rows_there(vault):
-    (vault / "MEMORY.md").unlink()
-    killed(vault, at_link("MEMORY.md", die))
-    (gone,) = vault.memory.glob("2026-03-29T11-30*--manifest.md")
-    gone.unlink()
-    assert seen(vault) == "summary/transcript written, manifest failed"
-    finished(vault)
-
-
 def test_answer_recorded_journal_left(vault):
     def arm() -> None:
         real = os.unlink
@@ -315,16 +306,6 @@ def test_what_only_looks_finishes_nothing(vault, arguments):
     vault.call(*arguments)
     assert tree(vault.root) == before
     assert len(journals(vault)) == 1
-    finished(vault)
-
-
-def test_a_pass_over_a_few_paths_finishes_what_lies_half_written(vault):
-    from signet_sync.sync import engine
-    from signet_sync.sync.workspace import Request
-
-    killed(vault, at_link("--summary.md", die))
-    with opened(str(vault.root), Settings()) as workspace:
-        engine.run_pass(workspace, Request(now_us=NOW_US, paths=frozenset()))
     finished(vault)
 
 

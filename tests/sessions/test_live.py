@@ -338,19 +338,6 @@ def test_a_removed_session_takes_its_turns_along_and_gets_none_again(vault: Vaul
     fed(vault, [line(9, "of another agent")], KEY, "--agent", "scout", "--session-id", ONE)
 
 
-def test_open_shows_that_a_session_runs(vault: Vault) -> None:
-    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
-    for name in (KEY, ONE):
-        answer = vault.call("open", name)
-        assert answer.code == 0 and "live: 2 turns" in answer.out and "written when it ends" in answer.out
-    assert vault.call("open", "--path", "summary", ONE).code == 2
-    end(vault, session_id=ONE, session_key=KEY)
-    document = vault.call("open", "--json", ONE).json
-    assert document["live"] == 0 and len(document["segments"]) == 1
-    fed(vault, [line(2, "more")], KEY, "--session-id", ONE)
-    assert vault.call("open", "--json", ONE).json["live"] == 1
-
-
 # ── transcripts that harnesses write ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -573,13 +560,6 @@ def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk:
     put(vault, talk, "stop", transcript_path=str(part), session_id="another")
     take(vault, later=10)
     assert said(vault) == before != []
-
-
-def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: TranscriptBuilder) -> None:
-    moved = talk.path.rename(talk.path.with_suffix(".moved"))
-    talk.path.symlink_to(moved)
-    assert take(vault).failed == []
-    assert jobs(vault) == ["stop"]
 
 
 def test_several_processes_append_at_once(vault: Vault) -> None:
