@@ -26,6 +26,7 @@ from jsonschema import Draft202012Validator
 from workbench import NOW, ROOT, SIGNS, Answer, Vault, call, sampled, tree
 
 from signet_sync.capture import hook
+from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.sessions.input import CompactionInput, SessionInput
 
 sys.path.append(str(ROOT / "docs" / "site"))
@@ -220,7 +221,7 @@ def test_a_secret_in_any_text_of_a_command_reaches_no_disk(
 
 def test_the_documents_have_every_field() -> None:
     for line, form in (("session end", SessionInput), ("session compact", CompactionInput)):
-        known = {one.name for one in fields(form)} - {"tail", "more", "headless", "rendered"}
+        known = {one.name for one in fields(form)} - {"tail", "more", "headless", *REPOSITORY_FIELDS}
         missing = known - set(COMMAND_LINES[line].given or ())
         assert not missing, f"{missing} of {form.__name__} must stand in tests/support/command_lines.py"
 
