@@ -612,22 +612,11 @@ class DreamPromoted(TypedDict):
     signals: DreamPromotedSignals
 
 
-class DreamNear(TypedDict):
-    memory_id: str
-    score: float  # Higher is better.
-    hits: int
-    days: int
-    queries: int
-    signals: DreamPromotedSignals
-    lacks: list[str]
-
-
 class Dream(TypedDict):
     sweep_id: str
     candidates: int
     skipped_already_promoted: int
     promoted: list[DreamPromoted]
-    near: list[DreamNear]
     dry_run: bool  # Whether nothing was changed.
     deferred: bool
 

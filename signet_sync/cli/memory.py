@@ -238,14 +238,14 @@ def dream(context: Context, dry_run: bool) -> None:
         swept = promotion.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
         if swept.promoted and not dry_run:
             history_operations.close_dreams(workspace, context.now_us)
-        shown = [] if context.as_json else [*swept.promoted, *(one.memory for one in swept.near)]
+        shown = () if context.as_json else swept.promoted
         held = (memories.get(workspace.database, context.agent, one.memory_id) for one in shown)
         texts = {memory.id: flatten(memory.content, 100) for memory in held if memory is not None}
     context.say(swept.waiting)
 
-    def show_one(one: Promotion, lacks: str = "") -> None:
+    def show_one(one: Promotion) -> None:
         queries, days = count_noun(one.queries, "query", "queries"), count_noun(one.unique_days, "day")
-        why = f"score {one.score:.2f}: {count_noun(one.recall_count, 'hit')} by {queries} on {days}{lacks}"
+        why = f"score {one.score:.2f}: {count_noun(one.recall_count, 'hit')} by {queries} on {days}"
         click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
         click.echo(click.style(f"    {why}", dim=True))
 
@@ -259,17 +259,12 @@ def dream(context: Context, dry_run: bool) -> None:
         click.echo(f"{found} found by recall{already}; {len(swept.promoted)} {verb} into MEMORY.md")
         for one in swept.promoted:
             show_one(one)
-        if swept.near:
-            click.echo("not yet:")
-        for near in swept.near:
-            show_one(near.memory, f"; lacks {', '.join(near.lacks)}")
 
     document = {
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
         "skipped_already_promoted": swept.skipped,
         "promoted": [_describe_promotion(one) for one in swept.promoted],
-        "near": [_describe_promotion(one.memory) | {"lacks": list(one.lacks)} for one in swept.near],
         "dry_run": swept.dry_run,
         "deferred": swept.deferred,
     }

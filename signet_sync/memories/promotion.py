@@ -23,8 +23,6 @@ from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
-NEAR = 5
-
 
 class RecalledMemory(NamedTuple):
     """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
@@ -38,14 +36,13 @@ class RecalledMemory(NamedTuple):
 class SweepResult:
     """What a sweep considered and promoted, best first; `deferred`: another one was running, and nothing was done.
 
-    `near` are a few of the others that came closest; `waiting` is the reason why the page does not show it yet.
+    `waiting` is the reason why the page does not show it yet.
     """
 
     sweep_id: str
     candidates: int
     skipped: int
     promoted: tuple[Promotion, ...]
-    near: tuple[RecalledMemory, ...] = ()
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
@@ -101,9 +98,7 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
     found = weigh_recalled(workspace.database, workspace.settings, agent_id, now_us)
     fresh = [one for one in found if not one.risen]
     chosen = [one.memory for one in fresh if not one.lacks][: workspace.settings.dream_max_promotions]
-    near = sorted((one for one in fresh if one.lacks), key=lambda one: len(one.lacks))[:NEAR]
-    sweep_id = promotion_score.sweep_id(now_us)
-    return SweepResult(sweep_id, len(found), len(found) - len(fresh), tuple(chosen), tuple(near), dry_run)
+    return SweepResult(promotion_score.sweep_id(now_us), len(found), len(found) - len(fresh), tuple(chosen), dry_run)
 
 
 def weigh_recalled(database: Database, settings: Settings, agent_id: str, now_us: int) -> list[RecalledMemory]:

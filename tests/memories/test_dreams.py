@@ -183,7 +183,7 @@ def test_empty_memory_yields_empty_report(vault: Vault) -> None:
     assert "agent-invalid" in done(vault, "dream", "--agent", "../up", "--json", code=2).out
     assert done(vault, "--db", ":memory:", "dream", code=2).code == 2
     assert dream(vault) == {
-        "sweep_id": "20260329T120000000Z", "candidates": 0, "skipped_already_promoted": 0, "promoted": [], "near": [],
+        "sweep_id": "20260329T120000000Z", "candidates": 0, "skipped_already_promoted": 0, "promoted": [],
         "dry_run": False, "deferred": False,
     }  # fmt: skip
     assert not (vault / "MEMORY.md").exists()
@@ -191,14 +191,12 @@ def test_empty_memory_yields_empty_report(vault: Vault) -> None:
 
 
 def test_gate_filters_candidates_and_idempotent_sweep_does_not_promote_twice(vault: Vault, database: Database) -> None:
-    luis, kate, lamp = filled(vault), remember(vault, KATE), remember(vault, "The lamp is lit at dusk")
+    luis, lamp = filled(vault), remember(vault, "The lamp is lit at dusk")
+    remember(vault, KATE)
     recall(vault, "Kate")
     hit(database, lamp, *hits(0.1, 0.1, queries=2))
     found = dream(vault)
     assert (found["candidates"], promoted(found)) == (3, [luis])
-    assert [(one["memory_id"], one["lacks"]) for one in found["near"]] == [
-        (lamp, ["1 more hit"]), (kate, ["2 more hits", "1 more query"]),
-    ]  # fmt: skip
     (told,) = found["promoted"]
     assert (told["hits"], told["days"], told["queries"]) == (3, 1, 3)
     assert LUIS in section(vault.page()) and KATE not in section(vault.page())
@@ -393,20 +391,10 @@ def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep
         assert [due(workspace, hours=hours) for hours in (30, 53.9, 54)] == [[], [], ["default"]]
         workspace.settings = workspace.settings.changed(dream_interval=3600.0)
         assert [due(workspace, hours=hours) for hours in (30.9, 31)] == [[], ["default"]]
-    with opened(str(vault.root), Settings()) as workspace:
-        assert due(workspace, hours=31) == [], "a restart is no reason"
-
-
-def test_a_clock_that_was_set_back_neither_stops_sweeps_nor_makes_them_endless(vault: Vault) -> None:
-    remember(vault, LUIS)
     with opened(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
-        hit(workspace.database, luis_of(workspace), *hits(1.0))
-        promotion.dream(workspace, "default", NOW_US - 20 * DAY)
-        assert due(workspace, days=-10) == ["default"], "all hits lie ahead"
-        promotion.dream(workspace, "default", NOW_US + 3650 * DAY)
-        assert due(workspace, days=1) == ["default"]
-        promotion.dream(workspace, "default", NOW_US + DAY)
-        assert [due(workspace, days=days) for days in (1, 1.9, 2)] == [[], [], ["default"]]
+        assert due(workspace, hours=31) == [], "a restart is no reason"
+        promotion.dream(workspace, "default", NOW_US + 3650 * DAY)  # the clock is set back then
+        assert due(workspace, days=3) == ["default"]
 
 
 def due(workspace: Workspace, **given: float) -> list[str]:

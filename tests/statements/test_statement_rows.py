@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from random import Random
 from typing import Any
 
 import graph_rows
@@ -377,45 +375,3 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     assert database.connection.total_changes() == before
     database.close()
     whole.close()
-
-
-# ── what it costs ──
-
-
-def many(sessions: int, seed: int = 1) -> list[StatedItems]:
-    """Sessions of twelve items each, six to a project."""
-    random = Random(seed)
-    words = ["queue", "lease", "ledger", "broker", "retry", "loop", "budget", "socket", "planner", "shard", "window"]
-    made = []
-    for number in range(sessions):
-        lines = []
-        for title, count in (("Decisions", 4), ("Blockers", 2), ("Next steps", 4), ("Notes", 2)):
-            lines += ["", f"## {title}", ""]
-            for place in range(count):
-                slot = f"{random.choice(words)}: " if random.random() < 0.2 else ""
-                lines.append(f"- {slot}{' '.join(random.choices(words, k=9))} of run {number}, item {place}")
-        body = "\n".join(lines)
-        made.append(stated(body, number, project=f"/code/{number // 6}"))
-    return made
-
-
-def test_settling_what_was_touched_never_walks_a_table(database):
-    vault = many(60)
-    put(database, *vault)
-    seen: list[str] = []
-    database.connection.exec_trace = lambda cursor, sql, bindings: seen.append(sql) or True
-    put(database, stated("## Decisions\n- queue: bounded\n- lease: long\n", 7, project="/code/1"))
-    drop(database, session(3))
-    database.connection.exec_trace = None
-    explained = 0
-    for sql in dict.fromkeys(seen):
-        if not sql.lstrip().lower().startswith(("select", "insert", "update", "delete")) or "said" in sql:
-            continue
-        bound = len(set(re.findall(r"\?\d", sql))) or sql.count("?")
-        for _, _, _, step in database.execute(f"explain query plan {sql}", [None] * bound):
-            # All that an agent has would be searched by its name alone; marks are few.
-            few = "text_owners" in step or step.startswith("SEARCH m ")
-            assert few or not step.endswith("(agent_id=?)"), (step, sql)
-            assert not any(step.startswith(f"SCAN {name}") for name in (*TABLES, "s", "t", "m", "a", "n")), (step, sql)
-            explained += 1
-    assert explained > 30
