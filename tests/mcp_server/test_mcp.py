@@ -31,7 +31,6 @@ from signet_sync.history.log import ANOTHER_AGENT, list_visible_commits
 from signet_sync.mcp_server import texts, tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.server import Server
-from signet_sync.recall.store.references import owns_path
 
 NAMES = {
     "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
@@ -430,15 +429,6 @@ def test_two_agents_do_not_see_each_other(machine: Machine, agent: str, own: str
     assert not any(others in text for text in told)
     answers = [said(asked(memory, name, **arguments)) for name, arguments in questions(others)]
     assert not any(others in answer for answer in answers)
-
-
-def test_another_agent_s_files_are_not_there(machine: Machine) -> None:
-    theirs = machine.vault.rows("select source_path from memory_artifacts where agent_id = 'other'")
-    assert theirs
-    with machine.vault.database() as database:
-        for (path,) in (*theirs, ("agents/other/MEMORY.md",)):
-            assert owns_path(database, "other", path) and not owns_path(database, "default", path)
-        assert not owns_path(database, "other", "MEMORY.md")
 
 
 def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(machine: Machine) -> None:

@@ -335,17 +335,6 @@ def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     assert luis in section(vault.page()) and luis in vault.page("DREAMS.md")
 
 
-def test_peoples_text_around_the_diary_is_kept(vault: Vault) -> None:
-    (vault / "DREAMS.md").write_text("# My own words\n\n- and a list\n")
-    filled(vault)
-    dream(vault)
-    filled(vault, KATE, OF_KATE)
-    dream(vault, now=later(days=1))
-    text = vault.page("DREAMS.md")
-    assert text.startswith("# My own words\n\n- and a list\n\n<!-- signet:begin -->\n")
-    assert (text.count(KATE), text.count(LUIS)) == (1, 1) and not list(vault.root.glob("*.user-*"))
-
-
 def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault: Vault) -> None:
     filled(vault)
     dream(vault)

@@ -298,20 +298,6 @@ def test_what_is_said_not_to_be_true_is_open_again_by_the_persons_own_words_only
     database.close()
 
 
-def test_a_mark_says_nothing_to_another_agent_or_project(database):
-    body = "## Next\n- Measure the retry loop\n"
-    put(database, stated(body, 1), stated(body, 2, agent="scout"), stated(body, 3, project="/code/prism"))
-    with database.transaction():
-        (row,) = database.execute(
-            "select id, kind, text from statements where project = ? and agent_id = 'default'", (PROJECT,)
-        )
-        say(database, *row, "done", 9)
-        every = {("default", f"t-{PROJECT}"), ("default", "t-/code/prism"), ("scout", f"t-{PROJECT}")}
-        settle(database, set(), every)
-    done = "select agent_id, project from statements where status = 'done'"
-    assert list(database.execute(done)) == [("default", PROJECT)]
-
-
 def test_beyond_the_compared_only_ticks_and_marks_end_a_statement(database, monkeypatch):
     decided = [OIL, WAX, "Pages are kept in files", "Keepers sleep by day", "Boats are counted at dusk"]
     sessions = [stated(f"## Decisions\n- {text}\n", number) for number, text in enumerate(decided)]
