@@ -97,7 +97,7 @@ class _Pages:
         routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
         if acting is not None:
             routes.append(Route(f"{FORMS}{{action}}", self._form_endpoint(acting), methods=["POST"]))
-        routes.append(Mount("/static", _Static(directory=os.path.join(_HERE, "static")), name="static"))
+        routes.append(Mount("/static", StaticFiles(directory=os.path.join(_HERE, "static")), name="static"))
         self.app = Starlette(
             routes=routes,
             exception_handlers={HTTPException: self._refused, Exception: self._unexpected},
@@ -193,16 +193,6 @@ async def _form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=40))
     except ValueError:
         raise HTTPException(400) from None
-
-
-class _Static(StaticFiles):
-    """Serves styles and scripts: a browser caches them and asks each time whether they changed."""
-
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        """Returns the file with permission to cache it."""
-        response = super().file_response(*given, **named)
-        response.headers["Cache-Control"] = "private, no-cache"
-        return response
 
 
 def _error_page(error: SignetSyncError) -> WebPage:

@@ -17,14 +17,13 @@ from signet_sync.recall.search import Within
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionFilter
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.live.store import LiveSession
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename, flatten
 from signet_sync.web.formatting import day_name, mark_words
 from signet_sync.web.link_targets import find_prose_targets, find_targets
-from signet_sync.web.markdown import LinkTarget, Prose
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage, portion
 
 _PAGE = 100
@@ -37,32 +36,27 @@ THREADS = 50  # on a page
 SESSIONS = 50
 BUDGET = 4_000
 _GROUPS = ("parents", "children", "siblings", "memories")
-# Nodes that quote an artifact; the texts of all others are ours.
-_WRITTEN = ("summary", "compaction", "chunk")
 _LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
 _LEVEL = re.compile(rf"({'|'.join(_LEVELS)})(?= \d{{4}}-)")
-# A node's id in a text; it is resolved only when a person follows the link.
-_NAMED = re.compile(r"(?<![\w-])[skcaetfmx]-[a-z2-7]{12}(?![\w-])", re.ASCII)
 
 
 # ── sessions ──
 
 
 def running(database: Database, agent_id: str) -> list[dict[str, Any]]:
-    """Returns the running sessions of an agent, the most active first: what each is called, and how far it is."""
-    return [
-        {"title": _name_running(database, agent_id, one), "turns": one.turns, "last_at": one.last_at}
-        for one in live.sessions(database, agent_id)
-    ]
+    """Returns the running sessions of an agent, the most active first: what each is called, and how far it is.
 
-
-def _name_running(database: Database, agent_id: str, of: LiveSession) -> str:
-    """Returns a running session's project and what its person said first; its key if neither is known."""
-    known = next(live.running(database, agent_id, of.session_key, of.session_id), None)
-    project = basename(known.place.project) if known is not None and known.place.project else ""
-    turns = live.transcript(database, agent_id, of.session_key, of.session_id)
-    said = next((flatten(turn.content, _FIRST) for turn in turns if turn.role == "user"), "")
-    return ": ".join(filter(None, (project, said))) if said else f"running session of {project or of.session_key}"
+    It is called by its project and what its person said first, by its key if neither is known.
+    """
+    found = []
+    for one in live.sessions(database, agent_id):
+        known = next(live.running(database, agent_id, one.session_key, one.session_id), None)
+        project = basename(known.place.project) if known is not None and known.place.project else ""
+        turns = live.transcript(database, agent_id, one.session_key, one.session_id)
+        said = next((flatten(turn.content, _FIRST) for turn in turns if turn.role == "user"), "")
+        title = ": ".join(filter(None, (project, said or f"session {one.session_key}")))
+        found.append({"title": title, "turns": one.turns, "last_at": one.last_at})
+    return found
 
 
 def sessions(request: ViewRequest) -> WebPage:
@@ -152,13 +146,13 @@ def node(request: ViewRequest) -> WebPage:
         thread: str | None = about["id"] if is_thread else about.get("thread")
         around = [*(one for name in _GROUPS for one in found[name]), *([thread] if thread else [])]
         labels = neighbours.labels(database, request.agent, dict.fromkeys(around))
-        prose, links = _text_and_links(database, request.agent, about)
+        prose = Prose(about["text"])
         data = {
             "node": about,
             "named": _LEVELS.get(level := about.get("level", about["kind"]), level),
             "pinned": memories.is_pinned(database, request.agent, about["id"]),
             "prose": prose,
-            "links": links,
+            "links": find_prose_targets(database, request.agent, [prose]),
             "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
@@ -171,17 +165,6 @@ def node(request: ViewRequest) -> WebPage:
             listed = nodes.newest_sessions(database, request.agent, about["id"], SESSIONS, chosen.first)
             data |= {"sessions": listed, "portion": chosen}
     return WebPage("node", _plain(about["label"] or about["id"]), data)
-
-
-def _text_and_links(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[Prose, dict[str, LinkTarget]]:
-    """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
-    text: str = about["text"]
-    named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
-    linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
-    prose = Prose(linked)
-    return prose, find_prose_targets(database, agent_id, [prose]) | {
-        one: LinkTarget("node", {"node": one}) for one in named
-    }
 
 
 def _plain(label: str) -> str:

@@ -14,7 +14,6 @@ from signet_sync.formats.timestamps import local_day
 from signet_sync.integrity.report import hint_for
 from signet_sync.pages import conflict_copies
 from signet_sync.pages.context import beginning
-from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
 from signet_sync.settings import model
 from signet_sync.storage import files
@@ -102,15 +101,14 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 
 
 def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
-    """Returns what the index contains of the agent; `unlisted` of its sessions are tests and the like."""
+    """Returns what the index contains of the agent."""
     sessions, artifacts = counts.counts_of(database, request.agent)
     newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
     by_day = groupby(newest, key=lambda entry: local_day(entry.membership_us))
     mine = [one for one in counts.problems(database) if one.agent_id in (None, request.agent)]
-    logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
+    today = local_day(request.now_us)
     return {
         "sessions": sessions,
-        "unlisted": max(sessions - logged, 0),
         "artifacts": artifacts,
         "days": [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
         "running": running(database, request.agent)[:LATEST],

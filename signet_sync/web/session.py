@@ -222,9 +222,6 @@ def session(request: ViewRequest) -> WebPage:
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
         ref = results.find(database, request.agent, token, session_id)
-        # An address cut after the token: the session, if only one has it, else the token is what is not found.
-        if ref is None and not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
-            ref = found[0]
         if ref is None:
             return _missing(request, results.find_removal(database, request.agent, token, session_id))
         return _show(request, database, ref)

@@ -258,16 +258,6 @@ def test_a_session_that_is_not_there_is_told_with_what_to_do(vault: Vault, brows
     assert RESUMED not in listed(vault)
 
 
-def test_an_address_cut_after_the_token_shows_the_one_session_or_names_what_is_missing(
-    vault: Vault, browser: TestClient
-) -> None:
-    whole = address(listed(vault)[0])
-    cut = f"/sessions/{whole.split('/')[2]}/"
-    assert browser.get(cut).status_code == 200
-    answer = browser.get("/sessions/nowherenowherexx")
-    assert (answer.status_code, "nowherenowherexx</bdi>" in answer.text) == (404, True)
-
-
 def test_a_running_session_is_named_with_how_far_it_is(vault: Vault, browser: TestClient) -> None:
     said = live.LiveTurn(1, "user", "Hello <b>you</b>", "2026-03-29T11:00:00.000Z")
     with vault.database(readonly=False) as database, database.transaction():
