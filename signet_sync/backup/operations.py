@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from typing import Any
 
 from signet_sync.backup.incoming import Incoming, count_rows, drop_removed, merge
 from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
@@ -22,41 +22,11 @@ from signet_sync.sync.database import back_up, backups, open_database
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A written backup: its path, its rows by table, its size in bytes."""
-
-    path: str
-    rows: dict[str, int]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class BackupInfo:
-    """A backup in the state folder; `trouble` says why it cannot be restored, `made_at` is ISO 8601 UTC."""
-
-    path: str
-    made_at: str
-    size: int
-    rows: dict[str, int]
-    trouble: str
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
-    """The restored rows by table, the path of the backup made before, and why pages are not up to date yet."""
-
-    rows: dict[str, int]
-    before: str | None
-    waiting: str
-
-
 # ── writing ──
 
 
-def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
-    """Writes a backup to a file, or (None) into the state folder.
+def create(workspace: Workspace, target: str | None, now_us: int) -> tuple[str, dict[str, int]]:
+    """Writes a backup to a file, or (None) into the state folder; returns its path, and its rows by table.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`, `OSError`.
     """
@@ -81,15 +51,8 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             path = os.path.abspath(target)
             about = {"workspace": workspace.state.key, "made_at": iso(now_us)}
             with durable.replacing(path, native_backup.is_backup) as temporary:
-                try:
-                    native_backup.write(workspace.database, temporary, about, whole=True)
-                except DatabaseError as error:
-                    raise DatabaseError(
-                        f"the backup cannot be written: {error.__cause__ or error.message}",
-                        path=path,
-                        hint="check that its disk has space; nothing was written",
-                    ) from error
-    return Written(path, rows, os.path.getsize(path))
+                native_backup.write(workspace.database, temporary, about, whole=True)
+    return path, rows
 
 
 def _keep(workspace: Workspace, now_us: int) -> str:
@@ -130,21 +93,19 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
 # ── looking ──
 
 
-def list_backups(folder: state_dir.StateFolder) -> list[BackupInfo]:
-    """Lists the backups of a workspace, newest first, each verified completely."""
+def list_backups(folder: state_dir.StateFolder) -> list[dict[str, Any]]:
+    """Lists the backups of a workspace, newest first, each verified completely; `trouble` says why one is not whole."""
     found = []
     for path in backups(folder):
-        try:
-            status = os.stat(path)
-        except FileNotFoundError:
-            continue
-        written = iso(status.st_mtime_ns // 1000)
+        status = os.stat(path)
+        made_at, rows, trouble = iso(status.st_mtime_ns // 1000), dict[str, int](), None
         try:
             with native_backup.opened(path) as kept:
-                made_at, rows, trouble = kept.about.get("made_at", written), kept.counts(), ""
+                made_at, rows = kept.about.get("made_at", made_at), kept.counts()
         except DatabaseError as error:
-            made_at, rows, trouble = written, {}, error.message
-        found.append(BackupInfo(path, made_at, status.st_size, rows, trouble))
+            trouble = error.message
+        one = {"name": os.path.basename(path), "path": path, "made_at": made_at, "bytes": status.st_size, "rows": rows}
+        found.append({**one, "total": sum(rows.values()), "ok": trouble is None, "trouble": trouble})
     return found
 
 
@@ -184,10 +145,11 @@ def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: di
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
 
-def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> RestoreResult:
+def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> tuple[dict[str, int], str | None, str]:
     """Merges rows and runs a pass: existing rows win, and nothing removed comes back.
 
-    The state before is kept as a backup of its own. Raises `WorkspaceError`, `DatabaseError`, `OSError`.
+    Returns the rows that came by table, the backup of the state before, and why pages are not up to date yet. Raises
+    `WorkspaceError`, `DatabaseError`, `OSError`.
     """
     database = workspace.database
     before = None
@@ -211,7 +173,7 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> Restore
     if before is not None and not os.path.exists(before):
         before = None  # an imported removal deleted it
     waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])
-    return RestoreResult(taken, before, waiting)
+    return taken, before, waiting
 
 
 def take_over(workspace: Workspace, other: state_dir.StateFolder, now_us: int) -> None:
@@ -243,5 +205,5 @@ def _merge_folder(workspace: Workspace, other: state_dir.StateFolder, now_us: in
             sync_folder(target)
     if os.path.exists(other.database):
         with closing(open_database(other.database, other, True, workspace.events)) as rows:
-            done = merge_rows(workspace, Incoming(rows, other.key), now_us)
-        workspace.events.append(f"{sum(done.rows.values())} rows kept under the workspace's path were merged")
+            taken, _, _ = merge_rows(workspace, Incoming(rows, other.key), now_us)
+        workspace.events.append(f"{sum(taken.values())} rows kept under the workspace's path were merged")

@@ -52,12 +52,12 @@ def create(context: Context, file: str | None) -> None:
     restoring that leaves out what was removed since.
     """
     with context.opened(lasting=True) as workspace:
-        done = backup_operations.create(workspace, file, context.now_us)
-    shown = f"wrote {done.path} ({human(done.size)}): {_count_rows(done.rows) or 'no rows yet'}"
+        path, rows = backup_operations.create(workspace, file, context.now_us)
+    size = os.path.getsize(path)
+    shown = f"wrote {path} ({human(size)}): {_count_rows(rows) or 'no rows yet'}"
     if file is not None:
         shown += "\nA later removal cannot reach this file; restoring it leaves out what was removed since."
-    document = {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())}
-    context.answer(document, shown)
+    context.answer({"path": path, "bytes": size, "rows": rows, "total": sum(rows.values())}, shown)
 
 
 @command("--json", of=backup, name="list")
@@ -67,31 +67,18 @@ def list_(context: Context) -> None:
     found = backup_operations.list_backups(folder)
     if not found:
         require_root(context.root)
-    listed = [
-        {
-            "name": os.path.basename(one.path),
-            "path": one.path,
-            "made_at": one.made_at,
-            "bytes": one.size,
-            "rows": one.rows,
-            "total": sum(one.rows.values()),
-            "ok": not one.trouble,
-            "trouble": one.trouble or None,
-        }
-        for one in found
-    ]
 
     def show() -> None:
         if not found:
             click.echo(f"no backups yet in {folder.backups}")
             context.say(f"to write one: {context.command_line('backup create')}")
         for one in found:
-            rows = _count_rows(one.rows) or "no rows"
-            what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {rows}"
-            name = click.style(os.path.basename(one.path), bold=True)
-            click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
+            intact = f"intact: {_count_rows(one['rows']) or 'no rows'}"
+            what = intact if one["ok"] else click.style(one["trouble"], fg="red")
+            name, when = click.style(one["name"], bold=True), one["made_at"][:16].replace("T", " ")
+            click.echo(f"{name}  {when} UTC  {human(one['bytes'])}  {what}")
 
-    context.answer({"folder": folder.backups, "backups": listed}, show)
+    context.answer({"folder": folder.backups, "backups": found}, show)
 
 
 @command("--yes", "--now", "--json", of=backup)
@@ -128,34 +115,34 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
                     click.echo(f"  {one}", err=True)
                 files = count_noun(len(dropped.goes), "file")
                 context.confirm(f"a removal in it covers files here: delete {files} for good?", yes=False)
-            done = backup_operations.merge_rows(workspace, rows, context.now_us)
+            taken, before, waiting = backup_operations.merge_rows(workspace, rows, context.now_us)
     left_out = {
         "removed_sessions": dropped.sessions,
         "forgotten_memories": dropped.memories,
         "undone_removals": dropped.undone,
     }
-    if done.waiting:
-        context.say(f"pages are updated by the next pass: {done.waiting}")
+    if waiting:
+        context.say(f"pages are updated by the next pass: {waiting}")
 
     def show() -> None:
         # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
         missing = [] if contains.get("memories") else ["0 memories"]
         click.echo(f"read {display(path)}: {', '.join([*missing, *filter(None, [_count_rows(contains)])])}")
-        click.echo(f"added: {_count_rows(done.rows) or 'nothing new'}")
+        click.echo(f"added: {_count_rows(taken) or 'nothing new'}")
         for name, count in left_out.items():
             if count:
                 click.echo(f"left out: {count_noun(count, *_LEFT_OUT[name])}")
-        if done.before is not None:
-            click.echo(f"backup of the previous rows: {done.before}")
+        if before is not None:
+            click.echo(f"backup of the previous rows: {before}")
 
     document = {
         "source": path,
         "contains": contains,
-        "rows": done.rows,
-        "total": sum(done.rows.values()),
+        "rows": taken,
+        "total": sum(taken.values()),
         "left_out": left_out,
         "removed_files": list(dropped.goes),
-        "before": done.before,
+        "before": before,
     }
     context.answer(document, show)
 

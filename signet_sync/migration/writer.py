@@ -49,7 +49,7 @@ BATCH = 500
 def back_up_once(workspace: Workspace, report: Report, now_us: int) -> None:
     """Writes a backup before the first thing is brought; one from before a removal would be cleaned by that."""
     if report.backup is None:
-        report.backup = backups.create(workspace, None, now_us).path if workspace.own_place else ""
+        report.backup = backups.create(workspace, None, now_us)[0] if workspace.own_place else ""
         report.notes += [] if report.backup else ["no backup was written: this database has no folder for one"]
 
 
