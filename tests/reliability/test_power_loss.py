@@ -77,7 +77,7 @@ def test_a_file_is_the_old_or_the_new_one_and_once_it_is_answered_the_new_one(tm
 
 def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
     Vault(tmp_path / "vault").put(("profile.md", LONG), "entities/parts/old")
-    left = all_trees(tmp_path, lambda root, _: writing.rename_folder(root, "entities/parts/old", "new"))
+    left = all_trees(tmp_path, lambda root, _: writing.move_away(root, "entities/parts/old", "new"))
     for answered, tree in left:
         names = [name for name in ("old", "new") if tree.get(f"vault/entities/parts/{name}/profile.md") == LONG]
         assert names == ["new"] if answered else len(names) == 1
