@@ -39,7 +39,7 @@ from signet_sync.digest.quotes import words_of
 from signet_sync.digest.summary import headline, summary
 from signet_sync.digest.turns import turns_of
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.sections import Known
+from signet_sync.pages.sections import BoardInputs
 from signet_sync.sessions.model_proposals import Propose, proposer
 from signet_sync.settings import model
 from signet_sync.text.phrases import QuotedSession
@@ -213,7 +213,7 @@ def quotes(text: str) -> str:
     """Returns what a session's start quotes of one with this transcript."""
     found = words_of([text]).quotes
     last = max((one.at_us or 0 for one in found), default=0)
-    return project_text(Known(quoted=(QuotedSession(last, found),)), "", last, BUDGET, estimate_tokens).text
+    return project_text(BoardInputs(quoted=(QuotedSession(last, found),)), "", last, BUDGET, estimate_tokens).text
 
 
 def matched(edges: Sequence[Sequence[int]], size: int) -> list[int | None]:

@@ -14,7 +14,7 @@ from signet_sync.memories.score import day_start
 from signet_sync.pages.board import MORE, Line, Said, Size, blocks, choose
 from signet_sync.pages.sections import (
     SECTIONS,
-    Known,
+    BoardInputs,
     candidates,
     clause,
     distinct_names,
@@ -82,7 +82,7 @@ class ContextText(NamedTuple):
 
 
 def project_text(
-    seen: Known,
+    seen: BoardInputs,
     project: str,
     now_us: int,
     limit: int,
@@ -163,7 +163,7 @@ def project_text(
     return ContextText("\n".join(text).strip("\n"), chosen, words_told, (*(line.text for line in board.left), *unsaid))
 
 
-def _list_sessions(seen: Known, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
+def _list_sessions(seen: BoardInputs, name: str, now_us: int, lines: Sequence[Line]) -> Iterator[Line]:
     """Yields how other branches stand, behind what the project at hand came to, then what its earlier sessions did.
 
     The latter are the last lines to get room, newest first.

@@ -156,7 +156,7 @@ class EarlierSession(NamedTuple):
     left: str = ""
 
 
-class Known(NamedTuple):
+class BoardInputs(NamedTuple):
     """What a page or context may show, in any order; by id, what is pinned and was used, and what was promoted.
 
     A page shows all of an agent, and `more` says that there is more than was read. A context has the threads and
@@ -182,7 +182,7 @@ class Known(NamedTuple):
     elsewhere: Sequence[EarlierSession] = ()
 
 
-def candidates(seen: Known, now_us: int, own: Collection[str] | None = None) -> list[Line]:
+def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = None) -> list[Line]:
     """Returns the lines of everything seen, ranked for the UTC day of `now_us`.
 
     `own` are the projects at hand (`scope_of`; None: a page), which no statement names; their threads are shown in

@@ -23,7 +23,7 @@ from workbench import Vault
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import Rendered, Shares, render, shares
-from signet_sync.pages.sections import SECTIONS, Known, NodeView, StatementView, candidates
+from signet_sync.pages.sections import SECTIONS, BoardInputs, NodeView, StatementView, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
@@ -56,7 +56,7 @@ def statements(*kinds_and_texts) -> list[Line]:
         StatementView(f"f-{number:012d}", kind, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
         for number, (kind, text) in enumerate(kinds_and_texts)
     ]
-    return candidates(Known(statements=views), NOW_US)
+    return candidates(BoardInputs(statements=views), NOW_US)
 
 
 def compactions(count) -> list[NodeView]:

@@ -13,7 +13,7 @@ from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.context import name_project
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.sections import EarlierSession, Known, MemoryView, StatementView, ThreadView
+from signet_sync.pages.sections import BoardInputs, EarlierSession, MemoryView, StatementView, ThreadView
 from signet_sync.text.phrases import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -40,7 +40,7 @@ def memory(number, text=None):
 
 
 def full(count):
-    return Known(
+    return BoardInputs(
         [thread(0, "/x/lantern")],
         [statement(n, KINDS[n % 6]) for n in range(count)],
         [memory(n) for n in range(count)],
@@ -74,7 +74,7 @@ def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subje
             ("agent", "The lamp is lit."), ("person", "ok, do that."),
             ("agent", "The glass of the pier is clean."), ("person", "The harbour is wide " * 30)]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = Known((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
+    seen = BoardInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
     whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert not any(word in whole for word in ("please fix", "burn", "do that")) and "harbour" in whole
     tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
@@ -91,7 +91,7 @@ def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentence
         ("agent", "The glass of the pier lamps is clean now."),
     ]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - 2 * DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = Known(
+    seen = BoardInputs(
         (thread(0, "/x/lantern"),),
         quoted=(QUOTED, QuotedSession(NOW - 2 * DAY, quotes, "s-abcdefgh0001")),
         earlier=(EarlierSession("s-abcdefgh0001", NOW - 2 * DAY, "The pier has a bell."),),
@@ -105,7 +105,7 @@ def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentence
 
 def test_nothing_is_said_twice():
     quote = Quote(1, "agent", NOW - DAY, "Decided: use zstd for logs. Then it rained in the harbour.")
-    twice = Known(
+    twice = BoardInputs(
         (thread(0, "/x/lantern"),),
         (
             statement(1, "next", "Measure it again"),
@@ -121,7 +121,7 @@ def test_nothing_is_said_twice():
 
 
 def test_no_text_ends_the_block_or_forges_a_handle():
-    seen = Known(statements=(statement(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
+    seen = BoardInputs(statements=(statement(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert CLOSING not in text and OPENING not in text and "^f-abcdefgh9999" not in text
 
@@ -224,7 +224,7 @@ def test_of_other_projects_only_what_says_that_it_holds_everywhere_is_shown():
         statement(5, "preference", "Answer in short sentences", project="/x/other"),
         statement(6, "preference", "Call me Ada", project=None),
     ]
-    seen = Known((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
+    seen = BoardInputs((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
     made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
     assert {line.id[-1] for line in made.lines if line.id[0] == "f"} == set("1256")
     assert "(open," in made.text and "/other" not in made.text, "the project at hand is shown in full though at rest"

@@ -20,7 +20,7 @@ from signet_sync.pages.memory_page import (
     render,
     shares,
 )
-from signet_sync.pages.sections import SECTIONS, Known
+from signet_sync.pages.sections import SECTIONS, BoardInputs
 from signet_sync.pages.stage import projection
 from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
@@ -176,7 +176,7 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first():
     }
     ids = (*dreamed, "m-" + "d" * 12)
     told = [sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01")) for one in ids]
-    seen = Known(memories=told, dreamed=dreamed)
+    seen = BoardInputs(memories=told, dreamed=dreamed)
     found = filled(seen, 400, now_us)
     assert [line[:24] for line in found["## Dreamed"]] == [
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
@@ -192,7 +192,7 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first():
     assert tight["## Dreamed"] and "dddd" not in str(tight)
 
 
-def filled(seen: Known, budget=900, now_us=NOW_US) -> dict[str, list[str]]:
+def filled(seen: BoardInputs, budget=900, now_us=NOW_US) -> dict[str, list[str]]:
     """The lines of each section."""
     return dict(blocks(choose(sections.candidates(seen, now_us), SECTIONS, budget), SECTIONS))
 
@@ -275,16 +275,16 @@ def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinne
         statement(4, "decision", "ok, do that."),
         statement(6, "next", "Sweep the tower", "2026-03-05", project="/code/other"),
     ]  # fmt: skip
-    seen = Known([thread_of(latest_us=rows.us("2026-03-27"))], statements)
+    seen = BoardInputs([thread_of(latest_us=rows.us("2026-03-27"))], statements)
 
-    def shown(seen: Known) -> set[str]:
+    def shown(seen: BoardInputs) -> set[str]:
         return {line.id[2] for line in sections.candidates(seen, NOW_US) if line.id.startswith("f-")}
 
     assert shown(seen) == set("bdg")
     pins = {view.id: Use(pinned=True) for view in statements}
     assert shown(seen._replace(uses=pins)) == set("abcdeg")
     template = "Session x captured durable summary context, preserved lineage metadata, and more."
-    silent = Known([thread_of(sample=template)])
+    silent = BoardInputs([thread_of(sample=template)])
     assert sections.candidates(silent, NOW_US) == []
     assert len(sections.candidates(silent._replace(uses={"t-aaaaaaaaaaaa": Use(pinned=True)}), NOW_US)) == 1
 
@@ -292,7 +292,7 @@ def test_what_is_forgotten_or_has_no_subject_leaves_the_pages_unless_it_is_pinne
 def test_a_persons_decisions_come_before_an_agents():
     statements = [statement(0, "decision", "Burn oil"), statement(1, "decision", "Burn coal (agent)", "2026-03-29"),
              statement(2, "decision", "Burn wood", "2026-03-01")]  # fmt: skip
-    lines = filled(Known(statements=statements))["## Decisions & Constraints"]
+    lines = filled(BoardInputs(statements=statements))["## Decisions & Constraints"]
     assert [line.split()[2] for line in lines if line.startswith("- ")] == ["oil", "wood", "coal"]
 
 
@@ -301,13 +301,13 @@ def test_a_thread_is_followed_by_the_steps_of_its_project_and_says_nothing_twice
              statement(2, "decision", "The wick burns")]  # fmt: skip
     pier = thread_of(id="t-bbbbbbbbbbbb", project="/code/pier", sample="The pier is drawn.", newest="s-cccccccccccc",
                      latest_us=rows.us("2026-03-29"))  # fmt: skip
-    (lines, *others) = filled(Known([thread_of(), pier], statements)).values()
+    (lines, *others) = filled(BoardInputs([thread_of(), pier], statements)).values()
     assert [line.partition("^")[2] for line in lines] == ["s-cccccc ^t-bbbbbb", "f-bbbbbb", "t-aaaaaa", "f-aaaaaa"]
     assert not others, "the thread's line says what was decided"
     words = "Get oil. Decision: every wick is lit by hand"
     decision = statement(2, "decision", "Every wick is lit by hand")
     for sample in (f"The oil came (asked: {words}).", f"Asked: {words}; answered: Today.", f"Asked: {words}."):
-        assert len(filled(Known([thread_of(sample=sample)], [decision]))) == 2, sample
+        assert len(filled(BoardInputs([thread_of(sample=sample)], [decision]))) == 2, sample
 
 
 def test_of_an_older_list_only_what_is_pinned_is_shown(database):

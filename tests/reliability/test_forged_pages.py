@@ -28,8 +28,8 @@ from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import Projection, Shares, render
 from signet_sync.pages.sections import (
+    BoardInputs,
     EntityEntry,
-    Known,
     MemoryView,
     NodeView,
     StatementView,
@@ -119,7 +119,7 @@ def memory_page(words: Sequence[str]) -> str:
         """Outcome and next step: as all lines of the page, no two say the same."""
         return said[number + 3] + " comes out of it", said[number + 4] + " follows after this"
 
-    seen = Known(
+    seen = BoardInputs(
         [
             ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), *told(n), _path(n))
             for n in range(count)

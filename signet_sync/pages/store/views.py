@@ -19,9 +19,9 @@ from signet_sync.memories.store import promotions
 from signet_sync.pages.period import Period, PeriodLine
 from signet_sync.pages.sections import (
     QUIET_AFTER,
+    BoardInputs,
     EarlierSession,
     EntityEntry,
-    Known,
     MemoryView,
     NodeView,
     StatementView,
@@ -179,7 +179,7 @@ _NEWEST_FILE = f"""
     where c.agent_id = ? and c.id = ? order by n.id limit 1"""
 
 
-def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> Known:
+def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> BoardInputs:
     """Returns what a page with room for `limit` lines may show at `now_us`, and what is pinned or used.
 
     Threads count from their own time on, all else at once.
@@ -198,7 +198,7 @@ def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> K
     threads = _threads(database, agent_id, now_us, limit)
     of_use = f"{_THREAD} and thread_id in (select value from json_each(?3))"
     threads |= {row[0]: ThreadView(*row) for row in database.execute(of_use, (agent_id, now_us, json.dumps([*used])))}
-    return Known(
+    return BoardInputs(
         [*threads.values()], [*statements(database, agent_id, found).values()],
         [*memories(database, agent_id, {*found, *promoted}).values()], entities(database, agent_id, limit),
         used, promoted, next(best, None) is not None,
@@ -228,7 +228,7 @@ def project_inputs(
     belongs: Callable[[str | None], bool],
     folder: str | None = None,
     without: str = "",
-) -> Known:
+) -> BoardInputs:
     """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand.
 
     `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
@@ -262,7 +262,7 @@ def project_inputs(
         f" order by t.latest_us desc, t.node_id limit {EARLIER}",
         (agent_id, json.dumps(ids), now_us, json.dumps([*told, *hidden])),
     )
-    return Known(
+    return BoardInputs(
         heads,
         [*of_project.values()],
         [view for view in kept.values() if not view.project or belongs(view.project)],
