@@ -153,18 +153,16 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
         """Yields `- Mar 2 to Mar 6 · lantern, 2 sessions: …` of nodes whose words were not told yet."""
         for node in nodes:
             # That of a condensation is `2 sessions of 2026-W10: ` and the sentence of its newest session.
-            of, _, said = ("", "", node.label) if node.path else node.label.partition(": ")
+            of, _, said = node.label.partition(": ") if node.id[0] in "ae" else ("", "", node.label)
             words = clause(plain(outcome_of(said, node.thread)), _NODE_LENGTH)
-            own = {words[:_TOLD], segment_of(node.path) if node.path else ""}
+            own = {words[:_TOLD], segment_of(node.path)}
             if not words or told & own or day_of(node.latest_us) >= oldest:
                 continue
-            told.update(own - {""})
+            told.update(own)
             first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
-            days = last if first == last or node.path else f"{first} to {last}"
-            source = node.path or node.newest
-            link = f" {link_to(source)}" if source else ""
+            days = f"{first} to {last}" if of and first != last else last
             thread = ", ".join(filter(None, [inert(page_cell(node.thread, 80)), of.partition(" of ")[0]]))
-            yield f"- {days} · {thread}: {words}{link} {short_handle(node.id)}"
+            yield f"- {days} · {thread}: {words} {link_to(node.path)} {short_handle(node.id)}"
 
     lines: list[str] = []
     budget -= estimate_tokens(heading) + 5

@@ -115,9 +115,10 @@ class MemoryView(NamedTuple):
 
 
 class NodeView(NamedTuple):
-    """A node of the temporal index: a session with its artifact, or a condensation. Microseconds since 1970 UTC.
+    """A node of the temporal index. Instants are microseconds since 1970 UTC.
 
-    `newest` is the file of a condensation's newest session, whose sentence it has: by it a removal knows its line.
+    `path` is the file of a session; of a condensation that of its newest session, whose sentence it has: by it a
+    removal knows its line.
     """
 
     id: str
@@ -125,8 +126,7 @@ class NodeView(NamedTuple):
     earliest_us: int
     latest_us: int
     label: str
-    path: str | None
-    newest: str | None = None
+    path: str
 
 
 class EntityEntry(NamedTuple):

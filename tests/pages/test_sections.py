@@ -408,7 +408,8 @@ def test_the_index_says_what_sections_and_session_log_do_not(database):
     later = page(database, now_us=rows.us("2026-04-20"))
     assert lines_of(later, "Temporal Index")[:3] == [
         "- 2026-03 · 9 sessions · [[ledger/2026-03.md]]",
-        f"- Mar 4 to Mar 5 · lantern, 2 sessions: {SESSIONS[7][3]} [[{arcs[1].newest}|transcript]] ^{arcs[1].id[:8]}",
+        f"- Mar 4 to Mar 5 · lantern, 2 sessions: {SESSIONS[7][3]} [[{rows.path_of(7, '2026-03-05')}|summary]]"
+        f" ^{arcs[1].id[:8]}",
         f"- Mar 20 · pier: {SESSIONS[6][3]} [[{rows.path_of(6, '2026-03-20')}|summary]]"
         f" ^{lineage_of(database)[1][6].id[:8]}",
     ]

@@ -169,14 +169,11 @@ _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
 _NODE = f"""
-    select n.id, coalesce(h.project, ''), coalesce(h.label, ''), n.earliest_us, n.latest_us, n.label, n.source_ref
+    select n.id, coalesce(h.project, ''), coalesce(h.label, ''), n.earliest_us, n.latest_us, n.label,
+        coalesce(n.source_ref, (select source_ref from thread_sessions t where t.agent_id = n.agent_id
+            and t.thread_id = n.thread_id and t.latest_us = n.latest_us order by session_token, session_id limit 1))
     from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
     where n.agent_id = ? and n.id = ?"""
-
-_NEWEST_FILE = f"""
-    select n.source_ref from session_summaries c join {NODES} n on n.agent_id = c.agent_id
-    and n.thread_id = c.thread_id and n.latest_us = c.latest_us and n.source_ref is not null
-    where c.agent_id = ? and c.id = ? order by n.id limit 1"""
 
 
 def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> BoardInputs:
@@ -214,8 +211,8 @@ def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) 
     # Each is read when it is asked for: a page shows a few of them.
     for (found,) in ids:
         for one, project, thread, *node in list(database.execute(_NODE, (agent_id, found))):
-            view = NodeView(one, basename(project) or thread, *node)
-            yield view._replace(newest=database.value(_NEWEST_FILE, (agent_id, found))) if condensed else view
+            if node[-1] is not None:  # else its sessions moved, and it waits to be derived again
+                yield NodeView(one, basename(project) or thread, *node)
 
 
 # ── for the context of a project ──
