@@ -42,7 +42,7 @@ class Measure(NamedTuple):
 MEASURES = {
     "cold small": Measure("cold, all derived", "×", 1.5),
     "cold large": Measure("cold, all derived", "×", 1.25),
-    "cost": Measure("· of a processor a file, without workers: reading, rows, each deriver, pages", "ms"),
+    "cost": Measure("· of a processor a file: reading, rows, each deriver, pages", "ms"),
     "cold page": Measure("cold, until `recall --words` answers and MEMORY.md stands", "×", 0.75),
     "cold memory": Measure("· peak memory of all processes", "MB"),
     "cold database": Measure("· database", "×", 1.2),

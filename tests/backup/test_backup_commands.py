@@ -192,15 +192,6 @@ def test_a_removal_that_was_undone_since_removes_nothing(vault: Vault, tmp_path:
     assert (vault / native_rows.vault_path("summary", 1)).exists()
 
 
-def test_a_removal_reaches_every_backup_of_the_state_folder(vault: Vault) -> None:
-    for hour in (13, 14):
-        native_rows.done(vault.call("backup", "create", "--now", f"2026-03-29T{hour}:00:00.000Z"))
-    assert len(list(vault.state.glob("backups/*.db"))) > 1
-    remove(vault)
-    assert len(list(vault.state.glob("backups/*.db"))) == 1
-    assert native_rows.holding(vault.state, "zqxcanary") == []
-
-
 def test_a_lost_database_still_knows_what_was_forgotten(vault: Vault, file: Path) -> None:
     native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
     vault.db.unlink()
@@ -285,38 +276,6 @@ def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vau
 
 
 # ── looking ──
-
-
-@pytest.mark.slow
-def test_the_backup_that_is_restored_goes_only_once_its_rows_are_in(
-    vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SIGNET_BACKUP_KEEP", "1")
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute("delete from memories")
-    for path in vault.state.glob("backups/*"):
-        path.unlink()
-    source = vault.state / "backups/native-20200101.db"
-    shutil.copy(file, source)
-    for place in (vault.root, vault.state):
-        shutil.copytree(place, tmp_path / "kept" / place.name)
-    killed, step = True, 1
-    while killed:
-        killed = crash_runner.forked(lambda step=step: _restore_to(vault, source, step)) == crash_runner.KILLED
-        with vault.database(readonly=False) as database:
-            there = database.value("select count(*) from memories")
-        assert there == 4 or (there == 0 and source.exists()), step
-        for place in (vault.root, vault.state):
-            shutil.rmtree(place)
-            shutil.copytree(tmp_path / "kept" / place.name, place)
-        step += 1
-    assert step > 10
-
-
-def _restore_to(vault: Vault, source: Path, step: int) -> int:
-    os.chdir(vault.root.parent)
-    crash_runner.arm(step)
-    return crash_runner.command(str(vault.root), "backup", "restore", str(source), "--now", LATER)
 
 
 @pytest.mark.parametrize("every", [131, pytest.param(1, marks=pytest.mark.slow)])

@@ -11,8 +11,6 @@ import pytest
 import yaml
 from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
 
-from signet_sync.formats import frontmatter
-
 
 @pytest.fixture
 def vault(tmp_path):
@@ -143,29 +141,6 @@ def test_no_setting_of_a_workspace_changes_a_verdict(vault):
         "a wrong value": [("config-invalid", 3)],
         "too long": [("config-invalid", 1)],
     }
-
-
-# ── lines ──
-
-HEAD = b'---\nkind: "summary"\nagent_id: "default"\nsession_id: "x"\nkind: "summary"\n---\nbody\n'
-
-
-@pytest.mark.parametrize(
-    ("code", "message", "line"),
-    [
-        ("agent-invalid", "agent_id may not be used in a path", 3),
-        ("token-mismatch", "the token in the name belongs to no identity", 4),
-        ("field-invalid", "the field `session_id` is blank", 4),
-        ("field-missing", "the field `harness` is missing", 1),
-        ("frontmatter-invalid", "the key `kind` stands there twice", 5),
-        ("frontmatter-invalid", "line 4: found character", 4),
-        ("frontmatter-invalid", "line 99: as somebody says", 8),
-        ("not-utf8", "byte 30 is not UTF-8", 3),
-        ("frontmatter-missing", "the file does not open with a `---` line", 1),
-    ],
-)
-def test_the_line_that_a_person_has_to_look_at(code, message, line):
-    assert frontmatter.line_of(HEAD, code, message) == line
 
 
 def test_a_note_that_fails_is_shown_as_a_problem(vault):

@@ -50,10 +50,6 @@ def refused(load, *arguments, **environ):
 # --- who wins -------------------------------------------------------------------------------------------------------
 
 
-def test_without_any_file_there_are_the_defaults(load):
-    assert load() == (Settings(), [])
-
-
 def test_flags_beat_environment_beats_user_beats_workspace_beats_default(load, root, user):
     seen = [load()[0].budget_tokens]
     (root / WORKSPACE).write_text("[projection]\nbudget_tokens = 1001\n")
@@ -189,13 +185,6 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
         model.load(str(root), environ=environ, flags={"interval": -1}, anyway=True)
 
 
-def test_where_nobody_sits_a_wrong_variable_gives_way_to_the_file(load, root, user):
-    user.write_text("watch.debounce = 3\n")
-    environ = {"SIGNET_CONFIG": str(user), "SIGNET_WATCH_DEBOUNCE": "soon"}
-    found, remarks = model.load(str(root), environ=environ, anyway=True)
-    assert found.debounce == 3.0 and remarks[0].place == "SIGNET_WATCH_DEBOUNCE"
-
-
 # --- the user file --------------------------------------------------------------------------------------------------
 
 
@@ -258,16 +247,6 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
     user.write_text(f"{key} = {value}\n")
     error = refused(load)
     assert error.path == str(user) and key in error.message
-
-
-def test_every_number_has_limits_and_every_word_choices():
-    for f in ALL_SETTINGS:
-        default = f.default
-        if isinstance(default, str):
-            assert default in (f.choices or ("",)), "a free text is empty by default"
-        elif not isinstance(default, (bool, tuple)):
-            low, high = LIMITS[f.name]
-            assert low <= default <= high
 
 
 # --- the environment ------------------------------------------------------------------------------------------------

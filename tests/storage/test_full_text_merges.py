@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import artifacts_fixture as made
 import pytest
@@ -66,21 +65,3 @@ def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database)
     assert not batches.merge_step(database)
     found = "select count(*) from said where said match ?"
     assert [database.value(found, (word,)) for word in ("tower", "word0x7", "word39x299", "word40x0")] == [1, 1, 1, 0]
-
-
-def test_another_writer_is_not_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(10):
-        change(database, number)
-    waits, real = [], Database.transaction
-
-    def noted(self: Database, **given: Any) -> Any:
-        waits.append(self.value("pragma busy_timeout"))
-        return real(self, **given)
-
-    other = Database(database.path)
-    with other.transaction():
-        monkeypatch.setattr(Database, "transaction", noted)
-        assert not batches.merge_step(database) and waits == [0]
-    other.close()
-    assert batches.merge_step(database)
-    assert database.value("pragma busy_timeout") == 5000

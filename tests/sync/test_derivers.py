@@ -270,33 +270,6 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     assert not passes.anything_waits(database)
 
 
-def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
-    """They are no deriver's: whatever takes a line or an artifact away takes them along."""
-    stages = pipeline()
-    moved = filled(database, stages)
-    deriving.drain(database, stages)
-
-    def kept() -> tuple[int, int, int]:
-        lost = "(select count(*) from vectors where text not in (select first from texts))"
-        counts = f"select (select count(*) from vectors), (select count(*) from texts), {lost}"
-        found: tuple[int, int, int] = next(database.execute(counts))
-        return found
-
-    database.execute("insert into vectors(text, model, rows) select first, 'one', x'00' from texts")
-    before, texts, _ = kept()
-    assert before == texts > 0
-    drop(database, moved[:4])
-    follow(database, stages, moved[:4])
-    fewer, texts, lost = kept()
-    assert 0 < fewer < before and fewer <= texts and lost == 0
-    with database.transaction():
-        deriving.rebuild(database, stages, stages.derivers)
-    assert kept()[0] <= fewer and kept()[2] == 0
-    with database.transaction():
-        database.reset_derived()
-    assert kept() == (0, 0, 0)
-
-
 class Killed(BaseException):
     """Ends the work in the middle, as a death of the process would: nothing of it is caught."""
 

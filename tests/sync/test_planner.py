@@ -620,13 +620,6 @@ def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
 # ── rows ──
 
 
-@pytest.mark.parametrize(
-    ("fields", "noise"), [({}, 0), ({"project": "/tmp/x"}, 1), ({"project": None, "session_key": "tmp-1"}, 1)]
-)
-def test_noise_is_told_by_its_row(fields, noise):
-    assert verdict(summary(**fields)).row.noise == noise
-
-
 # ── properties ──
 
 VERDICTS = {

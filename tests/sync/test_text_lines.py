@@ -113,22 +113,6 @@ def test_no_word_of_a_former_text_is_left_after_a_scrub(database: Database, seed
         assert texts.is_in_step(database) and database.problems() == []
 
 
-def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -> None:
-    """The rowid of a line that went last is given to the next one."""
-
-    def found(word: str) -> list[str]:
-        sql = "select t.name from said f join texts t on t.first = f.rowid where said match ? order by t.name"
-        return [row[0] for row in database.execute(sql, (word,))]
-
-    for text in ("tower", "queue", "tower queue", "lamp", "tower"):
-        with database.transaction():
-            texts.put(database, [Line("a", "statement", "t-1", text)])
-            texts.put(database, [Line("a", "statement", "t-2", "lamp")])
-            texts.drop(database, "a", ["t-2"])
-        assert {word for word in ("tower", "queue", "lamp") if found(word)} == set(text.split())
-    assert found("tower") == ["t-1"] and not found("queue") and not found("lamp")
-
-
 def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None:
     """As many are written at once when a vault is rebuilt or memories come from elsewhere."""
     ran = 0
