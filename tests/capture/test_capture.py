@@ -224,11 +224,11 @@ def test_a_compaction_that_the_hook_told_of_before_the_record_came(desk, talk, v
 
 def test_a_record_that_is_there_wins_over_what_the_hook_told(desk, talk, vault):
     talk.exchange(1)
-    talk.compacted("Lantern bounds its retries.\n\nNext: log them.", 29)
+    talk.compacted("In other words: the retries are bounded.", 29)
     done = desk.compact(talk, 30, RAW)
     assert [fields(vault, path)["captured_at"] for path in done.compactions] == [at(29)]
     assert not desk.compact(talk, 30, RAW).wrote
-    assert segments(vault, "compaction") == [CLEAN]
+    assert segments(vault, "compaction") == ["In other words: the retries are bounded."]
 
 
 def test_several_compactions_are_as_many_artifacts_and_no_segment(desk, talk, vault):

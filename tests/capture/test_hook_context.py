@@ -327,6 +327,7 @@ def test_a_damaged_record_counts_as_none(vault: Vault) -> None:
     whole = start(vault, "claude-code")
     for raw in (b"", b"[]", b'{"agent_id": 1}', b'{"agent_id":"default","harness":"codex","lines":7}'):
         records(vault)[0].write_bytes(raw)
+        assert injections.read(state_dir.locate(str(vault.root)), "default", "s-1") is None, raw
         assert start(vault, "claude-code", "resume") == whole, raw
 
 

@@ -73,6 +73,7 @@ def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
     for _ in range(spool.MOST_TRIES - 1):
         (job,) = spool.jobs(folder, now)
         assert spool.begin(job, now)
+        assert bool(spool.jobs(folder, now)) == (not waits), "one that killed its worker twice is delayed as well"
         spool.retry_later(job, "the transcript cannot be read", now)
         waits.append(job.retry_at - now / SECOND)
         assert spool.jobs(folder, now) == [] and spool.waiting(folder)

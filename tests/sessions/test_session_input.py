@@ -103,25 +103,17 @@ def test_what_no_file_may_hold_is_refused(vault, monkeypatch):
 
 
 FINE = [
-    {"session_key": "a/b\\c\"d'e:f|g{h}[[i]]#j%k ~ é🦉 \u202e\u00a0z"},
-    {"session_key": "x" * 10_000},
-    {"session_key": "../../etc/passwd", "session_id": "/dev/null"},
-    {"session_key": "---"}, {"session_key": "null"}, {"session_id": "007"}, {"session_id": "CON"},
-    {"session_key": '"' * 10_000}, {"project": "/"}, {"project": "//"}, {"project": ".."},
-    {"project": "C:\\code\\lantern"}, {"project": "- item"}, {"project": "🦉" * 4_000}, {"harness": "# c"},
-    {"captured_at": "2026-03-20T10:00"}, {"captured_at": "2026-03-20 10:00:00,5"},
-    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"}, {"captured_at": "1969-12-31T23:59:59.999Z"},
+    {"session_key": "a/b\\c\"d'e:f|g{h}[[i]]#j%k ~ é🦉 \u202e\u00a0z", "session_id": "007", "project": "C:\\code"},
+    {"session_key": "../../etc/passwd", "session_id": "/dev/null", "project": "..", "harness": "# c"},
+    {"session_key": '"' * 10_000, "project": "🦉" * 4_000}, {"session_key": "---", "project": "- item"},
+    {"captured_at": "2026-03-20 10:00:00,5"}, {"captured_at": "2026-03-20t12:00:00.123456789+02:00"},
     {"captured_at": "0001-01-01T00:00:00+14:00"}, {"captured_at": "  2026-03-20T10:00:00Z "}, {"captured_at": ""},
-    {"started_at": moment(9), "ended_at": moment(1)},
+    {"started_at": moment(9), "ended_at": moment(1), "memory_sentence": "\ud800\x00"},
     {"transcript": "\ud800 \x00 \x1b[31m \u202e said in src/queue.py \r\n\r x\x85y"},
-    {"transcript": "---\nkind: summary\n---\n"},
-    {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"},
-    {"transcript": "\n\n\n  said"}, {"transcript": "word " * 300_000}, {"memory_sentence": "\ud800\x00"},
-    {"memory_sentence": "x" * 100_000}, {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
-    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f"},
-    {"project": "/" + "x" * 15_999, "session_key": "k" * 16_000, "harness": "h\th\r\n"},
-    {"session_id": "a\nb\x85\u2028\t", "session_key": "\x01---\n\u2029"},
-    {"project": "  /home/u/two  blanks  "},
+    {"transcript": "---\nkind: summary\n---\n", "memory_sentence": "x" * 100_000},
+    {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"}, {"transcript": "word " * 300_000},
+    {"transcript": "\n\n\n  said", "idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
+    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f", "session_id": "a\nb\x85\t"},
 ]  # fmt: skip
 
 
