@@ -113,7 +113,7 @@ FINE = [
     {"transcript": "---\nkind: summary\n---\n", "memory_sentence": "x" * 100_000},
     {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"}, {"transcript": "word " * 300_000},
     {"transcript": "\n\n\n  said", "idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
-    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f", "session_id": "a\nb\x85\t"},
+    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f", "session_id": "a\n\x85"},
 ]  # fmt: skip
 
 
