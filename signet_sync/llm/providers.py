@@ -292,12 +292,9 @@ class HttpProvider:
             raise _Refused("the connection failed", hint="is the server running?") from None
         except httpx.TimeoutException:
             raise _too_late(self.timeout) from None
-        except httpx.TransportError as error:
-            raise ProviderError(
-                f"the connection failed ({type(error).__name__})", hint="is the server running?"
-            ) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            raise ProviderError(f"the request failed ({type(error).__name__})") from None
+            what = "connection" if isinstance(error, httpx.TransportError) else "request"
+            raise ProviderError(f"the {what} failed ({type(error).__name__})", hint="is the server running?") from None
         return bytes(answer)
 
 

@@ -135,9 +135,7 @@ def _asked_more(server: EmbeddingServer, than: int) -> bool:
     return len(server.asked) > than
 
 
-def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_told_to_ends(
-    vault: Vault, server: EmbeddingServer
-) -> None:
+def test_an_agent_that_is_killed_while_it_makes_them_goes_on(vault: Vault, server: EmbeddingServer) -> None:
     def hang_later(handler: Handler, texts: list[str]) -> None:
         if len(server.asked) > 3:
             server.stopped.wait()
@@ -146,17 +144,14 @@ def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_tol
 
     filled(vault, 4)
     server.act = hang_later
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        asked = max(len(server.asked), 3)
-        agent = Agent(vault, wait="watching")
-        try:
-            until(partial(_asked_more, server, asked), "a text for which nothing comes")
-            kept = made(vault)
-            code = agent.end(number)
-        finally:
-            agent.close()
-        assert code == (0 if number == signal.SIGTERM else -signal.SIGKILL)
-        assert kept and made(vault) == kept and left(vault) > 0 and hits(vault, "bounded retry loop")
+    agent = Agent(vault, wait="watching")
+    try:
+        until(partial(_asked_more, server, 3), "a text for which nothing comes")
+        kept = made(vault)
+        assert agent.end(signal.SIGKILL) == -signal.SIGKILL
+    finally:
+        agent.close()
+    assert kept and made(vault) == kept and left(vault) > 0 and hits(vault, "bounded retry loop")
     server.act = embedding_server.vectors
     before, missing = len(server.asked), left(vault)
     work(vault)
@@ -164,6 +159,19 @@ def test_an_agent_that_is_killed_while_it_makes_them_goes_on_and_one_that_is_tol
     # How often a new agent asks what the server is, and what a slow machine asks twice, says nothing of what was kept.
     first, *later = server.asked[before:]
     assert len({text for some in later for text in some} - set(first)) == missing
+
+
+def test_an_agent_that_is_told_to_end_waits_for_no_server(
+    vault: Vault, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(vault, 1)
+    monkeypatch.setattr(resident, "FIRST", 0.0)
+    server.act = FAULTS["hangs"]
+    agent = Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
+    agent.start()
+    until(partial(_asked_more, server, 0), "a question for which nothing comes")
+    agent.stop()
+    assert agent.is_alive()
 
 
 def test_a_model_that_is_stopped_makes_no_more(tmp_path: Path) -> None:
