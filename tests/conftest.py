@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from loguru import _better_exceptions
 
 from signet_sync.app import unchanged
 from signet_sync.storage.database import connection
 
-PROGRAM = unchanged._program()
+# Hundreds of files are looked at once, not twice for every full pass over few files.
+unchanged._program = cache(unchanged._program)
 
 # Every sink asks for the folders of the standard library, of which there are dozens of spellings: asked for once.
 _better_exceptions.ExceptionFormatter._get_lib_dirs = staticmethod(
@@ -29,6 +32,8 @@ _better_exceptions.ExceptionFormatter._get_lib_dirs = staticmethod(
 settings.register_profile("patient", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "patient"))
+# It would parse the whole project in every worker for numbers to try, and with any change try others.
+providers._get_local_constants = lambda: providers._local_constants
 
 # Hundreds of processes start in a run: the first one compiles the code for all, whatever the environment asks for.
 sys.dont_write_bytecode = False
@@ -62,9 +67,8 @@ if has_room(MEMORY):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """More than twice as many as there are cores: workers wait for agents and locks almost half of the time."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 * cores + (cores + 1) // 2
+    """Twice as many as there are cores: workers wait for agents and locks, but each imports all that there is."""
+    return 2 * (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @cache
@@ -89,11 +93,10 @@ def pytest_sessionstart(session):
 def pytest_collection_modifyitems(config, items):
     """The heaviest files first, so that no worker is left alone with one; slow tests run when they are asked for."""
     items.sort(key=lambda item: weight(item.path), reverse=True)
-    if config.option.markexpr or any("::" in argument for argument in config.args):
-        return
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
+    if not config.option.markexpr and not any("::" in argument for argument in config.args):
+        slow = {item for item in items if item.get_closest_marker("slow")}
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
 
 
 def pytest_collection_finish(session):
@@ -104,7 +107,7 @@ def pytest_collection_finish(session):
 
 
 @pytest.fixture
-def home():
+def home(tmp_path):
     """The empty home folder of the commands' user."""
     folder = Path(os.environ["HOME"])
     folder.mkdir(parents=True)
@@ -134,27 +137,34 @@ def vectors(shared):
     return json.loads((shared / "vectors" / "signet.json").read_text(encoding="utf-8"))
 
 
+PLACES = {
+    "HOME": "home",
+    "XDG_STATE_HOME": "home/.local/state",
+    "XDG_CONFIG_HOME": "home/.config",
+    "SIGNET_STATE": "state",
+    "SIGNET_CONFIG": "config.toml",
+}
+
+
+@pytest.fixture(scope="session")
+def nowhere(tmp_path_factory):
+    """The machine of tests that ask for no folder: thousands look at values alone, and few leave a file."""
+    return tmp_path_factory.mktemp("nowhere")
+
+
 @pytest.fixture(autouse=True)
-def a_machine_of_its_own(tmp_path, monkeypatch):
+def a_machine_of_its_own(request, monkeypatch, nowhere):
     """No test sees the settings, the state or the vault of the person who runs it, nor those of another test."""
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else nowhere
     for name in [name for name in os.environ if name.startswith(("SIGNET_", "GIT_"))]:
         monkeypatch.delenv(name)
-    places = {
-        "HOME": "home",
-        "XDG_STATE_HOME": "home/.local/state",
-        "XDG_CONFIG_HOME": "home/.config",
-        "SIGNET_STATE": "state",
-        "SIGNET_CONFIG": "config.toml",
-    }
-    for name, place in places.items():
-        monkeypatch.setenv(name, f"{tmp_path}/machine/{place}")
-    monkeypatch.chdir(tmp_path)  # in no repository, as which the project's own would be remembered
-
-
-@pytest.fixture(autouse=True)
-def a_program_that_stays_as_it_is(monkeypatch):
-    """Its hundreds of files are looked at once, not twice for every full pass over few files."""
-    monkeypatch.setattr(unchanged, "_program", lambda: PROGRAM)
+    for name, place in PLACES.items():
+        monkeypatch.setenv(name, f"{folder}/machine/{place}")
+    monkeypatch.chdir(folder)  # in no repository, as which the project's own would be remembered
+    yield
+    if folder is nowhere and os.listdir(nowhere):
+        shutil.rmtree(nowhere)
+        nowhere.mkdir()
 
 
 @pytest.fixture

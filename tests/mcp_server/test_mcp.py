@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, Tool
 from transcript_builder import SESSION, TranscriptBuilder, fired, store
 from workbench import ROOT, Vault, call, contents
 
@@ -31,6 +27,11 @@ from signet_sync.history.log import ANOTHER_AGENT, list_visible_commits
 from signet_sync.mcp_server import texts, tools
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.server import Server
+
+# The SDK takes a second to import, which only who runs these tests should pay.
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import CallToolResult
 
 NAMES = {
     "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
@@ -98,6 +99,9 @@ def machine(built: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 @contextmanager
 def talking(machine: Machine, *arguments: str, mode: str = "auto") -> Iterator[Talk]:
     """A server process of its own, and the SDK's client at the other end of its stdin and stdout."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "signet_sync", "--workspace", str(machine.vault.root), "mcp", *arguments],
@@ -133,9 +137,29 @@ def talk(built: Machine) -> Iterator[Talk]:
         yield begun
 
 
+def result_of(found: Any) -> CallToolResult:
+    """What a tool gives, as a client reads it."""
+    from mcp_types import CallToolResult
+
+    return CallToolResult.model_validate(found)
+
+
+def annotations_of(tool: Any) -> Any:
+    from mcp_types import Tool
+
+    return Tool.model_validate(tool).annotations
+
+
+def unknown() -> type[Exception]:
+    """What a client raises where the server knows no such tool."""
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError
+
+
 def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
     """A tool called in this process; the SDK judges the answer's form."""
-    return CallToolResult.model_validate(tools.call(memory, tools.list_offers(memory)[name], arguments))
+    return result_of(tools.call(memory, tools.list_offers(memory)[name], arguments))
 
 
 def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
@@ -202,7 +226,7 @@ def test_the_core_is_small_and_the_rest_is_there_on_request(machine: Machine) ->
     """Coding agents repeat the list of tools in every request."""
     with talking(machine) as begun:
         listed = begun.portal.call(begun.client.list_tools)
-        with pytest.raises(MCPError, match="unknown tool"):
+        with pytest.raises(unknown(), match="unknown tool"):
             begun.ask("memory_note")
     assert {one.name for one in listed.tools} == CORE
     assert len(json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True))) / 4 < 900
@@ -220,9 +244,7 @@ def test_no_text_of_the_core_names_a_tool_that_is_not_in_it(machine: Machine) ->
 
 
 def test_the_hints_say_what_a_tool_does(machine: Machine) -> None:
-    hints = {
-        name: Tool.model_validate(one.tool).annotations for name, one in tools.list_offers(machine.memory()).items()
-    }
+    hints = {name: annotations_of(one.tool) for name, one in tools.list_offers(machine.memory()).items()}
     assert {name for name, hint in hints.items() if not hint.read_only_hint} == WRITING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"memory_forget"}
     assert not any(hint.open_world_hint for hint in hints.values())
@@ -266,7 +288,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> None:
     for name, arguments, code in WRONG:
         assert code_of(talk.ask(name, **arguments)) == code, (name, arguments)
-    with pytest.raises(MCPError, match="unknown tool"):
+    with pytest.raises(unknown(), match="unknown tool"):
         talk.ask("memory_delete_everything")
     assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
 
@@ -293,7 +315,7 @@ def test_what_should_not_happen_is_logged_and_answered_plainly(
         raise ZeroDivisionError("the words of /a/private/place")
 
     broken = replace(tools.list_offers(machine.memory())["memory_context"], act=act)
-    found = CallToolResult.model_validate(tools.call(machine.memory(), broken, {}))
+    found = result_of(tools.call(machine.memory(), broken, {}))
     assert code_of(found) == "unexpected"
     assert "private" not in found.content[0].text
     assert "ZeroDivisionError" in caplog.text
@@ -591,7 +613,7 @@ def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data
         name: data.draw(st.one_of(ANYTHING, st.text(min_size=1, max_size=40))) for name in offer.takes.model_fields
     }
     given = {name: value for name, value in fields.items() if data.draw(st.booleans())}
-    found = CallToolResult.model_validate(tools.call(memory, offer, given))
+    found = result_of(tools.call(memory, offer, given))
     found.content[0].text.encode()
     if found.is_error:
         assert code_of(found) != "unexpected", (offer.name, given)

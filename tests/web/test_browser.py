@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import artifacts_fixture as made
 import pytest
 from workbench import ROOT, Vault, numbered
 
-pytest.importorskip("starlette", reason="the extra `ui` is not installed")
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip install axe-playwright-python")
+# Playwright takes its time to import, which only who runs these tests should pay.
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
-
-from signet_sync.web.app import VIEWS
+for needed in ("starlette", "playwright", "axe_playwright_python"):
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed", allow_module_level=True)
 
 EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'><svg/onload=window.__pwned=3>"
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
@@ -42,6 +42,13 @@ _NAMED = {
 }  # fmt: skip
 
 
+def expect(what: Page | Locator) -> Any:
+    """Playwright's assertions, which wait."""
+    from playwright.sync_api import expect
+
+    return expect(what)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Chromium without windows; skips where there is none."""
@@ -49,6 +56,8 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.skip("there is no browser: install chromium")
     root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=[*root, *_QUIET])
         yield found
@@ -347,6 +356,8 @@ def shown(world: World) -> dict[str, Shown]:
 
 @pytest.mark.slow
 def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
+    from signet_sync.web.app import VIEWS
+
     assert {*shown} == {name for _, name, _ in VIEWS}
     assert [one for one in shown.values() if one.faults] == []
     assert len({one.title for one in shown.values()}) == len(shown)
