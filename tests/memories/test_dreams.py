@@ -13,10 +13,10 @@ from typing import Any
 import agents
 import pytest
 from agents import Counted, Inside, until
+from recall_event import RecallEvent
 from signet_writer import process_of
 from workbench import Answer, Vault, contents, tree
 
-from benchmarks.remembered import RecallEvent
 from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant

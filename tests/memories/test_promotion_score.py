@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_event import RecallEvent
 
-from benchmarks.remembered import RecallEvent
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.memories.promotion_score import WEIGHTS, Promotion, Totals, group_of, lacking, sweep_id, weigh
 

@@ -7,9 +7,8 @@ import re
 import shutil
 
 import pytest
-from workbench import NOW, Vault, contents, entry, sampled, spawn, tree
+from workbench import NOW, Vault, contents, entry, sampled, tree
 
-from benchmarks.word_share import word_share
 from signet_sync.formats.body import normalize
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
@@ -103,16 +102,6 @@ def test_all_ledgers_hold_the_same_sessions_in_the_same_order_with_the_same_sent
     assert compared + retold > 5 and retold
 
 
-def test_the_rows_of_memory_md_are_the_newest_of_the_ledger(taken_over):
-    vault, document, _, _ = taken_over
-    for agent, page in document["agents"].items():
-        lines = vault.page(page["memory_md"]).splitlines()
-        shown = [(parse_instant(m[1]), *m.groups()[1:]) for line in lines if (m := ROW.match(line))]
-        assert len(shown) == page["rows_rendered"]
-        assert shown == ledger(vault, agent)[: len(shown)]
-        assert page["tokens"] <= 5000
-
-
 def test_its_own_pages_are_recognised_kept_once_and_replaced(taken_over):
     vault, _, _, before = taken_over
     signets = [p for p in before if p.endswith("MEMORY.md") and not p.startswith("memory/")]
@@ -179,26 +168,3 @@ def test_planted_secrets_reach_neither_pages_nor_index(shared, taken_over):
     written += [vault.page().encode()]
     leaked = [secret for secret in secrets if any(secret.encode() in raw for raw in written)]
     assert not leaked
-
-
-def test_a_hand_written_memory_md_is_kept_above_the_block(shared, tmp_path):
-    vault = Vault(tmp_path / "vault")
-    for path in (shared / "vaults/signet-mar29/memory").glob("*.md"):
-        shutil.copyfile(path, vault.memory / path.name)
-    mine = "# What I want to keep\n\n- call the plumber <!-- soon -->\n\n\ttabs, and no newline at the end"
-    (vault / "MEMORY.md").write_text(mine)
-    answer = spawn("--workspace", vault.root, "reindex", "--json", "--now", NOW)
-    assert answer.code == 0, answer.err
-    text = vault.page()
-    assert text.startswith(mine + "\n\n<!-- signet:begin -->\n")
-    (vault / "MEMORY.md").write_text(text.replace("<!-- signet:end", "<!-- signet:end") + "\nAnd this below.\n")
-    vault.reindex("--now", "2026-04-05T12:00:00.000Z")
-    assert vault.page().startswith(mine + "\n\n<!-- signet:begin -->\n")
-    assert vault.page().endswith(" -->\n\nAnd this below.\n")
-    assert not list(vault.root.glob("MEMORY.user-*")) and not list(vault.root.glob("MEMORY.signet-*"))
-
-
-def test_two_thirds_of_every_page_are_words(taken_over):
-    vault, document, _, _ = taken_over
-    shares = {agent: word_share(vault.page(page["memory_md"])) for agent, page in document["agents"].items()}
-    assert [agent for agent, share in shares.items() if share < 0.65] == []
