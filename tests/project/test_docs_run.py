@@ -1,8 +1,8 @@
 """Every block in `sh` of the pages is run, in the order of its page, by the real shell and the real command line.
 
 A page has a home folder to itself, in which `signet-demo` is the demo and the chosen workspace; the README makes it
-by itself. Only other people's programs are played (`stand_in_programs.py`). Where a `text` block follows, it is what
-the block says: each of its lines, in their order, with `…` for whatever else stands there.
+by itself. Only other people's programs are played. Where a `text` block follows, it is what the block says: each of its
+lines, in their order, with `…` for whatever else stands there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 import signet_database
 from doc_pages import PAGES, ROOT, Block, blocks, name_of
-from stand_in_programs import PROGRAMS
 from workbench import call
 
 RUN = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
@@ -26,12 +25,21 @@ OURS = """\
 case " $* " in
 *" setup ") exec {python} -m signet_sync "$@" --yes ;;
 *" run "*|*" -f "*|*" --follow "*)
-    timeout --preserve-status --foreground -s INT 3 {python} -m signet_sync "$@"; code=$?
+    timeout --preserve-status --foreground -s INT 10 {python} -m signet_sync "$@"; code=$?
     [ $code = 130 ] || exit $code ;;
 *) exec {python} -m signet_sync "$@" ;;
 esac
 """
-OTHERS = '#!/bin/sh\nexec {python} {root}/tests/project/stand_in_programs.py {name} "$@"\n'
+# Other people's programs install, start and send nothing: they say that all is well.
+OTHERS = dict.fromkeys("crontab journalctl launchctl openclaw pip pipx pytest rsync scp sudo tail uv".split(), ":") | {
+    "systemctl": r"""case " $* " in
+*" show "*) printf 'ActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=1\nResult=success\n' ;;
+*" is-active "*) echo active ;;
+esac""",
+    "loginctl": """case $1 in show-user) echo Linger=no ;; esac""",
+    "python3": f"""[ "$1 $2" = "-m venv" ] || exec {sys.executable} "$@"
+mkdir -p "$3/bin" && for name in pip pytest signet-sync; do ln -s "$PROGRAMS/$name" "$3/bin/$name"; done""",
+}
 REPORT = """trap 'printf "%s\\t%s\\t%s\\n" "$LINENO" "$?" "$BASH_COMMAND" >&3' ERR; set -E -o pipefail; """
 
 
@@ -44,17 +52,15 @@ class Reader:
             (self.home / place).mkdir(parents=True)
         for place in (self.programs, self.said):
             place.mkdir()
-        for name in PROGRAMS:
-            self._program(name, OTHERS.format(python=sys.executable, root=ROOT, name=name))
+        for name, text in OTHERS.items():
+            self._program(name, f"#!/bin/sh\n{text}\n")
         self._program("signet-sync", OURS.format(python=sys.executable))
-        self.calls = folder / "calls"
         self.environ = {
             "HOME": str(self.home),
             "PATH": f"{self.programs}:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(ROOT),
             "PROGRAMS": str(self.programs),
-            "CALLS": str(self.calls),
         }
 
     def _program(self, name: str, text: str) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import itertools
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loguru import logger
@@ -116,31 +112,3 @@ def test_a_permanent_error_is_told_a_few_times(begin: Callable[[], Look]) -> Non
         logger.info("still running")
     for text in told():
         assert (text.count("the disk is full"), text.count("still running")) == (3, 50)
-
-
-def record(message: str, number: int = 40) -> dict[str, Any]:
-    return {"level": type("Level", (), {"no": number}), "name": "x", "line": 1, "message": message}
-
-
-def test_the_limit_ends_with_its_time_and_forgets_rather_than_grows() -> None:
-    now = [0.0]
-    limited = log._Limited(every=600, burst=3, clock=lambda: now[0])
-    assert [limited(record("a")) for _ in range(5)] == [True, True, True, False, False]
-    now[0] = 600.0
-    assert limited(record("a")) is False
-    now[0] = 600.1
-    assert [limited(record("a")) for _ in range(4)] == [True, True, True, False]
-    assert all(limited(record("a", 20)) for _ in range(10))
-    limited = log._Limited(clock=itertools.count(step=60.0).__next__)
-    assert all(limited(record(f"error {number}")) for number in range(10_000)) and len(limited._seen) <= 2002
-
-
-def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
-        stream = io.StringIO()
-        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-        monkeypatch.setattr(sys, "stderr", stream)
-        log.set_up("INFO", folder=None, rotation_bytes=10_000, keep=1, environ=environ)
-        logger.error("here")
-        assert "here" in stream.getvalue() and "\x1b[31m" not in stream.getvalue()
-        assert coloured or "\x1b" not in stream.getvalue()

@@ -507,11 +507,6 @@ def test_two_agents_that_run_come_to_rest(tmp_path: Path) -> None:
     assert all(Session(number).sentence in everything for number in range(12))
 
 
-@pytest.mark.slow
-def test_three_machines_come_to_rest(tmp_path: Path) -> None:
-    walked(tmp_path, 4, 200, 40, count=3, hidden=True, alike=False)
-
-
 # ── one thing at a time ──
 
 
@@ -556,18 +551,6 @@ def test_a_copy_that_arrives_before_what_displaced_its_original(walk: Walk, plac
         assert b'"op":"append' in kept
 
 
-def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
-    one, two = walk.machines
-    makes_jo(one)
-    walk.settle()
-    for machine, said in ((one, "Reads."), (two, "Writes."), (two, "Rests.")):
-        asks_of_jo(machine, said)
-    walk.rest()
-    ledger = (one.root / "entities/ledger/2026-03.jsonl").read_text()
-    assert all(said in ledger for said in ("Reads.", "Writes.", "Rests."))
-    assert not list((one.root / "entities/ledger").glob("*conflict*"))
-
-
 def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) -> None:
     one, two = walk.machines
     makes_jo(one)
@@ -590,25 +573,6 @@ def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) ->
     assert walk.service.copies == copies
 
 
-def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
-    one, two = walk.machines
-    makes_jo(one)
-    walk.settle()
-    (profile,) = one.root.glob("entities/parts/*/profile.md")
-    path = str(profile.relative_to(one.root))
-    edited = (one.read(path) or b"") + b"\n## Mine\n\nA line.\n"
-    for machine in (one, two):
-        machine.save(path, edited)
-        machine.passes()
-    again = edited + b"Another line.\n"
-    one.save(path, again)
-    one.passes()
-    walk.rest()
-    assert one.read(path) == again and not conflict_copies(one.tree())
-    ledger = one.read("entities/ledger/2026-03.jsonl") or b""
-    assert ledger.count(b'"op":"human_edit"') == 3, "what came late was no news"
-
-
 def test_the_id_of_another_machine_takes_no_memory_away(tmp_path: Path) -> None:
     walk = Walk(tmp_path, 0, hidden=True, alike=False)
     for machine in walk.machines:
@@ -620,19 +584,6 @@ def test_the_id_of_another_machine_takes_no_memory_away(tmp_path: Path) -> None:
     walk.rest()
     assert [len(list((machine.home / "state").glob("*-*"))) for machine in walk.machines] == [1, 1]
     walk.close()
-
-
-def test_what_is_yet_to_come_by_one_clock_is_fought_over_by_none(walk: Walk) -> None:
-    one, two = walk.machines
-    two.now_us = one.now_us - 10 * MINUTE
-    ends(walk, one)
-    walk.settle()
-    for machine in walk.machines:
-        machine.now_us += 20 * MINUTE
-    walk.rest()
-    assert b"session=session-00001" in (one.read("MEMORY.md") or b"")
-    (manifest,) = walk.artifacts(one, "manifest")
-    assert b"Session Ledger" in (one.read(manifest) or b"")
 
 
 def test_what_was_removed_does_not_come_back_with_a_copy_of_a_page(walk: Walk) -> None:

@@ -354,8 +354,9 @@ def _remembering(vault: Vault) -> Told:
         told["forget"] = remember(workspace, FORGOTTEN)
         remember(workspace, REMOVED, session=told["remove"])
         for handle in (told["forget"], *_arcs_and_nodes(workspace.database, told["remove"])):
-            pinning.pin(workspace, "default", handle, NOW_US)
             counts.count_ids(workspace.database, "default", [handle], NOW[:10])
+            if handle[0] in "fm":
+                pinning.pin(workspace, "default", handle, NOW_US)
         said = "select id from statements where newest = 1 order by at_us, id"
         told["say"], second, *_ = [one for (one,) in workspace.database.execute(said)]
         pinning.mark(workspace, "default", second, "done", NOW_US)

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +27,6 @@ from invariants import broken, standing
 from operation_vaults import keep
 from workbench import NOW, Vault, call, numbered
 
-import signet_sync
 from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
@@ -353,7 +351,7 @@ def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the
 def test_a_value_that_no_check_can_doubt_is_made_anew(vault: Vault) -> None:
     """SQLite keeps no sums: what still is a number or a text is believed until somebody stumbles over it."""
     with vault.database(readonly=False) as database:
-        database.execute("update memory_thread_heads set latest_us = '202\x16'")
+        database.execute("update statements set at_us = '202\x16'")
         database.execute("update pages set inputs_sha256 = ''")
     document = vault.reindex()
     assert any("all are made anew" in line for line in document["trouble"])
@@ -560,18 +558,6 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
 
 
 # ── forks ──
-
-
-def test_no_process_is_ever_forked_with_an_open_connection() -> None:
-    """Only `subprocess` starts one, which runs a program at once; and SQLite's files are closed for it.
-
-    The pool of a fleet starts its processes like that too.
-    """
-    package = Path(signet_sync.__file__).parent
-    forks = re.compile(r"\bos\.(fork|posix_spawn)|\bimport multiprocessing|from multiprocessing|ProcessPool|preexec_fn")
-    found = {path for path in package.rglob("*.py") if forks.search(path.read_text(encoding="utf-8"))}
-    assert found == {package / "fleet/engines.py"}
-    assert all('get_context("spawn")' in path.read_text(encoding="utf-8") for path in found)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux alone")

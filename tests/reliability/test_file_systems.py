@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import artifacts_fixture as made
 import pytest
 from crash_runner import Steps, forked
-from workbench import NOW, Vault, call, contents, numbered, path_of
+from workbench import NOW, Vault, contents, numbered, path_of
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
@@ -178,16 +177,6 @@ def descriptors(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_with_few_descriptors_a_pass_over_many_files_is_whole(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    for number in range(60):
-        given = {"session_id": f"5e5520{number:02d}-0000-4000-8000-{number:012d}"}
-        vault.put(made.summary(captured_at=f"2026-03-{number % 28 + 1:02d}T10:{number:02d}:00.000Z", **given))
-    with descriptors(24):
-        document = vault.reindex()
-    assert document["counts"]["indexed"] >= 60 and document["problems"] == []
-
-
 def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault):
     rows = vault.dump()
     for count in (1, 3, 5, 7, 9):
@@ -281,49 +270,6 @@ def test_a_file_exchanged_between_the_look_and_the_opening_is_told_by_what_was_r
     (kept,) = vault.rows("select inode, size from files where path = ?", f"memory/{name}")
     assert kept == (path.stat().st_ino, len(raw))
     assert vault.hits("number4x") == [f"memory/{name}"]
-
-
-# ── B23: a terabyte of nothing ──
-
-
-def test_a_sparse_terabyte_takes_no_memory(vault):
-    try:
-        with open(vault / path_of("summary", 5), "wb") as handle:
-            handle.truncate(1 << 40)
-    except OSError:
-        pytest.skip("this file system holds no sparse file of 1 TiB")
-    tracemalloc.start()
-    try:
-        document = vault.reindex()
-        most = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert vault.problems(document)[path_of("summary", 5)] == ("invalid", "too-large") and most < 64 << 20
-
-
-# ── B24, B26: names ──
-
-
-def test_a_workspace_behind_a_path_that_is_too_long_is_refused_plainly(tmp_path):
-    for long in ("x" * 300, "/".join(["x" * 200] * 30)):
-        answer = call("--workspace", tmp_path / long, "reindex", "--json", "--now", NOW)
-        assert answer.code in (2, 3) and "Traceback" not in answer.err, answer
-        assert answer.json["error"]["message"]
-
-
-def test_files_whose_names_differ_from_ours_in_case_alone_are_left(vault):
-    mine = {"memory.md": b"mine", "Memory.MD": b"mine, too", "dreams.md": b"and this"}
-    for name, raw in mine.items():
-        (vault.root / name).write_bytes(raw)
-    if (vault.root / "MEMORY.md").read_bytes() in mine.values():
-        pytest.skip("this file system takes both names for one")
-    vault.session(4)
-    loud = path_of("summary", 4).replace("--summary.md", "--SUMMARY.md")
-    (vault / loud).write_bytes(made.summary(**numbered(4))[1])
-    assert vault.problems(vault.reindex())[loud] == ("ignored", "foreign-name")
-    vault.reindex("--full")
-    assert {name: (vault.root / name).read_bytes() for name in mine} == mine
-    assert "step number 4" in vault.page() and vault.hits("number4x").count(loud) == 0 and (vault / loud).exists()
 
 
 # ── B30: neither hard links nor a rename that refuses ──

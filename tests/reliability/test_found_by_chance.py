@@ -10,7 +10,6 @@ from typing import Any
 
 import artifacts_fixture as made
 import crash_runner
-import hand_edits
 import pytest
 from operation_vaults import FORGOTTEN, of_another_version, remember
 from operations import OPERATIONS
@@ -22,24 +21,6 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import writing
 from signet_sync.sync import engine
 from signet_sync.sync.workspace import Request
-
-
-def test_files_that_are_ignored_for_their_names_are_told_by_every_rebuild(vault: Vault) -> None:
-    """The second one took them for known, and forgot them with all that was to be made anew."""
-    vault.session(1)
-    vault.put(("note.md", b"mine\n"))
-    for arguments in ((), ("--full",), ("--full",), ()):
-        assert vault.problems(vault.reindex(*arguments)) == {"memory/note.md": ("ignored", "foreign-name")}
-
-
-def test_a_manifest_that_is_written_on_the_way_to_a_removal_is_known_when_the_pass_ends(vault: Vault) -> None:
-    """With a tombstone a first page is written before the look at the files ends; its references were not read."""
-    vault.session(1)
-    vault.put(made.summary(session_id="5e55-no-manifest", captured_at="2026-03-28T09:00:00.000Z"))
-    vault.put(made.tombstone(session_id="5e55-elsewhere"), "memory/tombstones")
-    vault.reindex()
-    assert {row[0] for row in vault.rows("select revision from memory_artifacts where revision is not null")} == {2}
-    assert vault.dump() == vault.dump_from_scratch()
 
 
 def test_a_removed_file_under_a_name_of_another_token_leaves_no_trace(vault: Vault) -> None:
@@ -79,16 +60,6 @@ def test_an_ending_that_was_cut_off_is_finished_by_the_pass_that_accepts_that_al
     assert len(list(vault.memory.glob("*.md"))) == 3 and not list(vault.state.glob("journal/*.json"))
 
 
-def test_a_form_that_was_sealed_anew_after_a_loss_is_no_other_form(vault: Vault) -> None:
-    """It was told as another one by the pass that sealed it, and by none after that."""
-    path = vault / vault.session(1)["summary"]
-    vault.reindex()
-    path.write_bytes(hand_edits.as_obsidian(path.read_bytes()))
-    assert [note["code"] for note in vault.reindex()["notes"]] == ["reformatted"]
-    vault.db.unlink()
-    assert vault.reindex()["notes"] == [] == vault.reindex("--full")["notes"]
-
-
 def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_it_is_missed(vault: Vault) -> None:
     """Its seal is that of a session which nobody removed; for a moment no verdict told that the file is gone."""
     who = {"session_id": "5e55-two", "session_key": "one key"}
@@ -102,34 +73,6 @@ def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_i
         assert vault.problems(vault.reindex(*arguments))[f"memory/{name}"][1] in ("tombstoned", "vanished")
         assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("vanished",)]
     assert vault.call("violations", "restore", "--all", "--yes").code == 0 and (vault.memory / name).read_bytes() == raw
-
-
-def test_a_copy_of_a_manifest_that_was_merged_leaves_no_verdict(vault: Vault) -> None:
-    """It stood among the ignored files until the pass after the next."""
-    manifest = vault / vault.session(1)["manifest"]
-    copy = manifest.with_name(hand_edits.conflict_name(manifest.name, "Dropbox"))
-    copy.write_bytes(manifest.read_bytes() + b"\nMy line.\n")
-    vault.reindex()
-    assert not copy.exists() and vault.dump() == vault.dump_from_scratch()
-
-
-def test_a_manifest_that_a_rebuild_writes_is_linked_in_the_session_log(vault: Vault) -> None:
-    """The row was made before it, and stayed as it was."""
-    (vault / vault.session(1)["manifest"]).unlink()
-    vault.reindex("--full")
-    assert "manifest]]" in vault.rows("select line from ledger_rows")[0][0]
-
-
-def test_a_session_under_the_token_of_a_removed_one_is_no_news_in_every_pass(vault: Vault) -> None:
-    """Its files are read in every pass; the page was composed again each time, and the database written."""
-    who = {"session_key": "one key"}
-    vault.put(made.session(session_id="5e55-two", **who))
-    vault.put(made.tombstone(session_id="5e55-three", session_ids=("5e55-three",), **who), "memory/tombstones")
-    vault.reindex()
-    before = tree(vault.state)
-    vault.reindex()
-    changed = {path for path, found in tree(vault.state).items() if before.get(path) != found}
-    assert not [path for path in changed if path.endswith((".db", "-wal"))]
 
 
 def test_a_page_that_returns_when_all_its_sessions_are_removed_is_withdrawn_by_the_next_look(vault: Vault) -> None:
@@ -156,19 +99,6 @@ def test_a_tombstone_that_arrives_alone_covers_files_that_cannot_be_read(vault: 
     with opened(str(vault.root), Settings()) as workspace:
         engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({f"memory/tombstones/{name}"})))
     assert not summary.exists()
-
-
-def test_a_foreign_file_under_the_path_of_a_removed_one_keeps_its_verdict(vault: Vault) -> None:
-    """It was judged beside the old seal and then forgotten with it, until the next pass."""
-    who = {"session_id": "5e55-two", "session_key": "one key"}
-    name, raw = made.summary(**who)
-    vault.put((name, raw))
-    vault.reindex()
-    vault.put((name, raw.replace(b'agent_id: "default"', b'agent_id: "scout"')))
-    vault.put(made.tombstone(**who), "memory/tombstones")
-    vault.reindex()
-    assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("token-mismatch",)]
-    assert vault.dump() == vault.dump_from_scratch()
 
 
 def remembered(vault: Vault) -> str:

@@ -11,24 +11,19 @@ import re
 import subprocess
 import sys
 import time
-import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, Vault, sampled
+from workbench import NOW, Vault
 
 import signet_sync
 from benchmarks import fuzz
-from signet_sync.capture import spool
-from signet_sync.entities.document import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError
-from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Late
 from signet_sync.history import repository
 from signet_sync.host.harness_settings.harness import script_words
@@ -57,35 +52,6 @@ def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
         fuzz.use_vaults(os.devnull)
     assert [failure for failure in report.failures if " ms for " not in failure.what] == []
     assert report.memory_mib < fuzz.LIMIT_MIB
-
-
-def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_made_into_anything() -> None:
-    """Nine levels of nine: read as YAML it is refused, and nothing of it is ever in memory."""
-    levels = [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in pairwise("abcdefghi")]
-    bomb = "\n".join(["---", "a: &a [x]", *levels, "---", "body", ""]).encode()
-    tracemalloc.start()
-    try:
-        with pytest.raises(frontmatter.FrontmatterProblem) as refused:
-            frontmatter.parse(bomb)
-        most = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert refused.value.code == "frontmatter-invalid" and most < 1 << 20
-
-
-@pytest.mark.parametrize(
-    "number", sampled(["9" * 5_000, "-1", "1e400", "0x_", "9223372036854775807", "1_000", "٣", "true"], 2)
-)
-def test_a_number_that_is_none_or_too_large_is_one_files_trouble(tmp_path: Path, number: str) -> None:
-    vault = Vault(tmp_path / "vault")
-    manifest = vault / vault.session(1)["manifest"]
-    vault.session(2)
-    vault.reindex()
-    raw = re.sub(r"(?m)^revision: .*$", f"revision: {number}", manifest.read_text())
-    manifest.write_text(raw)
-    for how in ((), ("--full",)):
-        assert [told["code"] for told in vault.reindex(*how)["problems"]] == ["field-invalid"]
-    assert manifest.read_text() == raw and vault.hits("number1x") and vault.hits("number2x")
 
 
 # ── time grows with length alone ──
@@ -200,11 +166,6 @@ def test_no_reader_takes_longer_than_the_file(name: str) -> None:
     assert slow == []
 
 
-def test_an_entity_file_of_ten_thousand_lines_is_not_parsed() -> None:
-    with pytest.raises(DocumentProblem, match="lines"):
-        parse("---\nkind: part\n---\n# T\n" + "- a\n" * (LINE_LIMIT + 1))
-
-
 # ── our own files, gone bad ──
 
 
@@ -278,23 +239,6 @@ def test_settings_that_nest_without_end_are_refused_at_once() -> None:
             TomlText("config.toml", text.encode())
     assert script_words(f"const PROGRAM = [{'[' * 100_000}]") == []
     assert time.process_time() - began < SOON
-
-
-def test_a_spooled_job_may_not_be_tried_a_billion_times(tmp_path: Path) -> None:
-    folder = str(tmp_path / "spool")
-    job = {
-        "v": 1, "event": "end", "harness": "codex", "session_id": "x", "agent_id": "default",
-        "at": "2026-03-28T10:00:00.000Z", "transcript_path": None, "cwd": None, "reason": None, "compaction": None,
-        "tries": 0, "retry_at": 0.0, "trouble": None,
-    }  # fmt: skip
-    os.mkdir(folder)
-    good = Path(folder, "good.json")
-    good.write_text(json.dumps(job))
-    assert len(spool.jobs(folder)) == 1
-    good.unlink()
-    for change in ({"tries": 10**9}, {"tries": -(10**9)}, {"retry_at": 1e308 * 10}, {"retry_at": float("nan")}):
-        Path(folder, "bad.json").write_text(json.dumps(job | change))
-        assert spool.jobs(folder) == [] and not Path(folder, "bad.json").exists()
 
 
 # ── links ──

@@ -19,7 +19,6 @@ from signet_sync.formats.timestamps import DAY
 from signet_sync.settings.model import Settings
 from signet_sync.sync import engine
 from signet_sync.sync.engine import run_pass, work_off
-from signet_sync.sync.index_records import MANIFEST, SESSION, Source
 from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Request, Workspace
 
@@ -62,21 +61,6 @@ def test_a_session_whose_tombstone_arrives_leaves_the_outbox_and_no_word(
         pass
     run_pass(workspace, request())
     assert holding(vault, [b"anzibar", b"spare lantern"]) == []
-    assert vault.dump() == vault.dump_from_scratch()
-
-
-def test_a_row_of_the_outbox_of_which_nothing_stands_any_more_is_dropped(vault: Vault, workspace: Workspace) -> None:
-    run_pass(workspace, request(since_us=NOW_US - 5 * DAY))
-    with workspace.database.transaction():
-        for deriver in workspace.pipeline.derivers:
-            for kind in deriver.kinds.intersection((SESSION, MANIFEST)):
-                passes.queue_sources(
-                    workspace.database, deriver.name, [Source(kind, "default", "a" * 16, "removed long ago")]
-                )
-    while work_off(workspace, request()):
-        pass
-    run_pass(workspace, request())
-    assert not passes.anything_waits(workspace.database)
     assert vault.dump() == vault.dump_from_scratch()
 
 

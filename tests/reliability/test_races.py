@@ -402,7 +402,8 @@ def test_no_save_of_an_editor_is_lost(vault: Vault, what: str, saves: int) -> No
     editor.run(saves)
     os.write(stop, b".")
     assert ended(pid) == 0
-    assert min(json.loads(os.read(began, 1000))), "it wrote, and it gave way"
+    wrote, gave_way = json.loads(os.read(began, 1000))
+    assert wrote and (gave_way or saves < 1000), "of a few saves none may have fallen into a write"
     with opened(str(vault.root), Settings()) as workspace:
         assert not keep_displaced(workspace, time.time_ns() // 1000, rest=0.0)
     kept = b"".join(copy.read_bytes() for copy in vault.root.glob("*.user-*.md"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +11,8 @@ from typing import Any
 
 import agents
 import pytest
-import sandbox
-from agents import LINUX, Agent, Session, heartbeat, manager, page, some, status, until
-from workbench import ROOT, Vault, tree
+from agents import LINUX, Agent, Session, heartbeat, manager, page, some
+from workbench import Vault
 
 from benchmarks.corpus import write_corpus
 from signet_sync.app.workspace import opened
@@ -129,47 +125,6 @@ def test_what_is_made_of_files_when_all_are_read_gives_signs_of_life_and_hears_t
     assert vault.rows("select count(*) from outbox") == [(0,)] and vault.dump() == vault.dump_from_scratch()
 
 
-@pytest.mark.skipif(STRACE is None, reason="strace is not here to stall a system call")
-def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
-    vault: Vault, start: Start, tmp_path: Path
-) -> None:
-    """The sign of life comes from the thread that works: a disk that does not answer silences it."""
-    assert STRACE is not None
-    Session().write(vault)
-    with manager(tmp_path) as (address, heard):
-
-        def beats() -> int:
-            return sum(text == "WATCHDOG=1" for _, text in heard())
-
-        agent = start("--debounce", "0.05", environ={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"})
-        agent.passed()
-        tracer = subprocess.Popen(
-            [STRACE, "-qq", "-p", str(agent.process.pid), "-e", "trace=renameat2,linkat,link,fdatasync,fsync,rename",
-             "-e", "inject=all:delay_enter=5000000", "-o", os.devnull],
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            traced = Path(f"/proc/{agent.process.pid}/status")
-            until(lambda: tracer.poll() is not None or "TracerPid:\t0\n" not in traced.read_text(), "traced")
-            if tracer.poll() is not None:
-                pytest.skip("no process may be traced here")
-            session = Session().write(vault)
-
-            def silent() -> bool:
-                before = beats()
-                time.sleep(1.5)
-                return beats() == before
-
-            until(silent, "a loop that hangs says nothing")
-            before = beats()
-        finally:
-            tracer.terminate()
-            tracer.wait()
-        until(lambda: session.sentence in page(vault), "it goes on")
-        until(lambda: beats() > before + 2, "alive again")
-        assert agent.end() == 0
-
-
 # ── short of everything ──
 
 
@@ -206,40 +161,3 @@ def commands_of_a_day(session: Session) -> Iterator[list[str]]:
         ["checkpoint", "first"], ["context"], ["open", who], ["expand", who],
         ["remove", who, "--reason", "asked for", "--yes"], ["reindex", "--full"], ["status"],
     )  # fmt: skip
-
-
-# ── fenced in ──
-
-SANDBOX = Path(__file__).with_name("sandbox.py")
-
-
-@linux
-@pytest.mark.slow
-def test_all_of_it_works_inside_the_restrictions_of_the_unit(vault: Vault, tmp_path: Path) -> None:
-    Path(os.environ["SIGNET_STATE"]).mkdir(parents=True)
-    prefix = [sys.executable, str(SANDBOX)]
-    environ = {"SIGNET_HISTORY_ENABLED": "true"}
-    tried = vault.spawn("--version", prefix=prefix)
-    if tried.code == sandbox.IMPOSSIBLE:
-        pytest.skip(f"the kernel refuses {tried.err.strip()}")
-    assert tried.code == 0, tried
-    session = Session().write(vault)
-    beside = tree(tmp_path, but=[vault.root.name, "state"])
-    commands = list(commands_of_a_day(session))
-    for words in commands:
-        done = vault.spawn(*words, prefix=prefix, environ=environ)
-        assert done.code == 0, (words, done)
-    with manager(tmp_path) as (address, heard):
-        new = Session().write(vault)
-        command = [*prefix, sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"]
-        given = {**os.environ, **environ, "PYTHONPATH": str(ROOT), "NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"}
-        with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
-            until(lambda: status(vault)["state"] == "watching", "the agent")
-            later = Session().write(vault)
-            until(lambda: later.sentence in page(vault) and new.sentence in page(vault), "at work")
-            until(lambda: "READY=1" in [text for _, text in heard()], "heard by the service manager")
-            process.terminate()
-            said = process.communicate(timeout=120)[1]
-    assert process.returncode == 0 and "WARNING" not in said and "ERROR" not in said, said
-    (tmp_path / "notify").unlink()
-    assert tree(tmp_path, but=[vault.root.name, "state"]) == beside, "nothing beside workspace and state was written"

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import hand_edits
 import pytest
-from workbench import NOW, Vault, numbered, path_of, tree
+from workbench import NOW, Vault, path_of, tree
 
 from signet_sync.app import changed_paths
 from signet_sync.app.workspace import opened
 from signet_sync.formats import managed_block
-from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.engine import run_pass
@@ -37,10 +36,6 @@ def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
         return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
 
 
-def note_codes(document: dict[str, list[dict[str, str]]], path: str) -> set[str]:
-    return {note["code"] for note in document["notes"] if note["path"] == path}
-
-
 # ── editors ──
 
 
@@ -57,28 +52,6 @@ def test_saved_again_in_any_way_a_file_stays_what_it_was(vault: Vault) -> None:
     document = vault.reindex()
     assert not document["problems"] and document["counts"]["indexed"] == 6
     assert WARNING not in vault.page()
-
-
-def test_keys_that_an_editor_gave_another_name_to_are_none_of_ours(vault: Vault) -> None:
-    path = vault / path_of("summary")
-    raw = path.read_bytes()
-    path.write_bytes(raw.replace(b"\n---\n", b'\ntag: "work"\nalias: "mine"\ncssclass: "wide"\n---\n', 1))
-    assert not vault.reindex()["problems"]
-    path.write_bytes(raw.replace(b"\n---\n", b"\ntags:\n  - work\naliases:\n  - mine\ncssclasses:\n  - wide\n---\n", 1))
-    document = vault.reindex()
-    assert not document["problems"] and note_codes(document, path_of("summary")) == {"reformatted"}
-
-
-def test_a_linters_key_is_none_of_ours_but_its_blank_line_is_another_text(vault: Vault) -> None:
-    path = vault / path_of("summary")
-    raw = path.read_bytes()
-    path.write_bytes(hand_edits.as_a_linter(raw))
-    assert not vault.reindex()["problems"]
-    path.write_bytes(raw.replace(b"\n---\n", b"\n---\n\n", 1))
-    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
-    assert vault.hits("number1x"), "what was sealed goes on being found"
-    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
-    assert path.read_bytes() == raw and not vault.reindex()["problems"]
 
 
 def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault) -> None:
@@ -99,36 +72,6 @@ def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault
     assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
     assert {path: (vault / path).read_bytes() for path in before} == before
     assert vault.problems(vault.reindex()).keys() == {new}
-
-
-def test_what_obsidian_takes_to_its_trash_is_missed_and_comes_back(vault: Vault) -> None:
-    trash = vault / ".trash"
-    trash.mkdir()
-    taken = [path_of(kind) for kind in ("summary", "transcript")]
-    for path in taken:
-        (vault / path).rename(trash / Path(path).name)
-    document = vault.reindex()
-    assert vault.problems(document) == dict.fromkeys(taken, ("violation", "vanished"))
-    assert document["counts"]["tombstones"] == 0 and not vault.hits("number1x")
-    assert vault.hits("number2x") and len(list(trash.iterdir())) == 2
-    rows = vault.dump_from_scratch()
-    assert not [row for row in rows if row[0] == "memory_artifacts" and ".trash" in row[2]]
-    for path in taken:
-        (trash / Path(path).name).rename(vault / path)
-    assert not vault.reindex()["problems"] and vault.hits("number1x")
-
-
-def test_a_vault_opened_in_obsidian_is_the_same_vault(vault: Vault) -> None:
-    for name in (".obsidian/workspace.json", ".obsidian/plugins/x.js", ".trash/old.md", "memory/.obsidian/app.json"):
-        (vault / name).parent.mkdir(parents=True, exist_ok=True)
-        (vault / name).write_bytes(b"{}")
-    before, rows = tree(vault.root), vault.dump()
-    document = vault.reindex()
-    assert not document["problems"] and vault.dump() == rows and tree(vault.root) == before
-    with opened(str(vault.root), Settings()) as workspace:
-        assert (
-            changed_paths.relevant(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
-        )
 
 
 # ── copies ──
@@ -166,61 +109,6 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
     assert vault.dump() == vault.dump_from_scratch()
 
 
-def test_one_pass_settles_copies_of_what_it_writes_itself(vault: Vault) -> None:
-    """A copy that equals its file waits until that is later, and a pass writes references and pages of its own."""
-    page = vault.page()
-    for service in ("Syncthing", "OneDrive"):
-        (vault / hand_edits.conflict_name("MEMORY.md", service)).write_text(f"typed once\n{page}")
-    (vault / "MEMORY.md").write_text(f"typed once\n{page}")
-    name = Path(next(path for path in vault.session(7).values() if "--manifest" in path)).name
-    for service in ("Obsidian Sync", "ownCloud"):
-        (vault.memory / hand_edits.conflict_name(name, service)).write_bytes((vault.memory / name).read_bytes())
-    vault.reindex()
-    before = tree(vault.root)
-    assert not [path for path in before if "onflict" in path or "LAPTOP" in path]
-    vault.reindex()
-    assert tree(vault.root) == before and "typed once" in vault.page()
-
-
-# ── order and time ──
-
-
-def test_in_whatever_order_files_arrive_the_end_is_the_same(tmp_path: Path) -> None:
-    dumps = set()
-    orders = list(itertools.permutations(["manifest", "summary", "transcript", "MEMORY.md"]))
-    for number, order in enumerate(orders[:: len(orders) // 4]):
-        vault = Vault(tmp_path / f"{number}" / "vault")
-        vault.reindex()
-        elsewhere = Vault(tmp_path / f"{number}" / "elsewhere")
-        elsewhere.session(1)
-        for part in order:
-            path = part if part == "MEMORY.md" else path_of(part)
-            raw = (
-                managed_block.block("# Working Memory\n\n- theirs") if part == path else (elsewhere / path).read_bytes()
-            )
-            (vault / path).write_bytes(raw)
-            assert not hinted(vault, path).trouble
-            assert {verdict for (verdict,) in vault.rows("select verdict from files")} <= {"indexed"}
-        document = vault.reindex()
-        assert not document["problems"] and not document["notes"], order
-        assert vault.dump() == vault.dump_from_scratch()
-        dumps.add(repr([row for row in vault.dump() if row[0] != "memory_artifacts"]) + vault.page())
-    assert len(dumps) == 1
-
-
-def test_a_checkout_with_other_line_ends_is_the_same_vault(vault: Vault, tmp_path: Path) -> None:
-    other = Vault(tmp_path / "windows")
-    for path in vault.memory.glob("*.md"):
-        raw = path.read_bytes()
-        (other.memory / path.name).write_bytes(raw.replace(b"\n", b"\r\n"))
-    document = other.reindex()
-    assert not document["problems"] and document["counts"]["indexed"] == 6
-    assert {note["code"] for note in document["notes"]} == {"crlf"}
-    mine, theirs = ([row for row in each.dump() if row[0] == "memory_artifacts"] for each in (vault, other))
-    assert mine == theirs
-    assert (other / "MEMORY.md").read_bytes() == (vault / "MEMORY.md").read_bytes()
-
-
 # ── pages of others, markers of merges ──
 
 
@@ -237,19 +125,6 @@ def test_merge_markers_on_a_page_cost_nobody_a_word(vault: Vault) -> None:
     before = tree(vault.root)
     vault.reindex()
     assert tree(vault.root) == before
-
-
-def test_merge_markers_in_a_manifest_are_left_to_the_person(vault: Vault) -> None:
-    path = vault / path_of("manifest")
-    good = path.read_bytes()
-    torn = good.replace(b"\nagent_id", b"\n<<<<<<< mine\nagent_id", 1)
-    path.write_bytes(torn)
-    assert vault.problems(vault.reindex()) == {path_of("manifest"): ("invalid", "frontmatter-invalid")}
-    assert path.read_bytes() == torn and vault.hits("number1x")
-    assert f"[[{path_of('summary')}|summary]]" in vault.page()
-    path.write_bytes(good)
-    assert not vault.reindex()["problems"]
-    assert parse(path.read_bytes()).fields["session_id"] == numbered(1)["session_id"]
 
 
 # ── files that a service keeps elsewhere ──
