@@ -35,15 +35,14 @@ _COMMAND = late(
 # An option that is an act of the next minutes decides nothing, nor does what answers how to go on.
 _ACT = late(
     r"^\W*(?:(?:yes|no|yep|ok(?:ay)?|sure|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|try|skip|cancel|abort|commit|push"
-    r"|merge|approve|open|create|plan|implement|fix|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|später|oui|non|continue[rz]?|sí|si|continuar|seguir"
-    r"|sim|não|sì|no|continua\w*|да|нет|продолж\w*|evet|hayır|devam|có|không|tiếp tục)\b(?:\W+\w+){0,3}\W*$"
-    r"|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|아니|계속)",
+    r"|merge|approve|open|create|plan|implement|fix|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|oui|non|sí|si|seguir|sim|não"
+    r"|да|нет|evet|hayır|có|không)\b(?:\W+\w+){0,3}\W*$|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|아니|계속)",
     2,
 )
 _GOES_ON = late(
-    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue|(?:would|do) you (?:like|want) (?:me )?to do|nächste[rs]? schritt"
-    r"|weiter(?:machen|gehen)?|vorgehen|(?:souhaite[sz]|veux|voulez)\W(?:tu|vous) faire|quieres hacer|quer fazer|vuoi fare|prochaine étape|continuer|siguiente paso|próximo passo|prossimo passo|sıradaki|дальше)\b"
-    r"|次の|下一步|继续|다음 (?:작업|단계)|진행할까요",
+    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue"
+    r"|(?:would|do) you (?:like|want) (?:me )?to do|nächste[rs]? schritt|weiter(?:machen|gehen)?|prochaine étape|continuer"
+    r"|siguiente paso|próximo passo)\b|次の|下一步|继续|다음 (?:작업|단계)",
     2,
 )
 # With such a label a person means what follows to be kept; a message of many labels or words is a form or a paste.

@@ -34,10 +34,8 @@ _CHAT = _GREETINGS.union(
 _GOES_ON = frozenset("continue do go keep mach machen now off on please proceed start stop try weiter".split())
 
 _QUESTION = late(
-    r"[?？]|^\W*(?:what|why|when|where|which|who|whose|whom|how|did|was|were|had|has|have|is|are|do|does"
-    r"|was|warum|wieso|weshalb|wann|wo|welche[rsnm]?|wer|wie|hat|haben|hatten|wurde|wurden|war|waren"
-    r"|qué|por qué|cuándo|dónde|cuál|quién|cómo|что|почему|когда|где|какой|какая|какие|кто|как|сколько)\b"
-    r"|なぜ|何|いつ|どこ|どの|誰|どう|か[。?？]?\s*$|为什么|為什麼|什么|怎么|哪|谁|吗|呢|能不能|是否",
+    r"[?？]|^\W*(?:what|why|when|where|which|who|whose|whom|how|did|was|were|had|has|have|is|are|do|does)\b"
+    r"|か。?\s*$|吗|呢",
     re.IGNORECASE,
 )
 # A wish in the form of a question: of something new, not of something that was.

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from signet_sync.formats import lazy_pattern
-from signet_sync.formats.lazy_pattern import Late, late
+from signet_sync.formats.lazy_pattern import late
 
 
 def test_a_pattern_is_compiled_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,11 +17,3 @@ def test_a_pattern_is_compiled_when_it_is_first_used(monkeypatch: pytest.MonkeyP
     assert compiled == []
     assert number.search("a 12")[0] == "12" and number.pattern == r"[0-9]+" and number.sub("n", "1 2") == "n n"
     assert compiled == [(r"[0-9]+", re.ASCII)]
-
-
-def test_a_pattern_that_is_none_says_so_at_its_first_use() -> None:
-    with pytest.raises(re.error):
-        late("(").search("")
-    with pytest.raises(AttributeError):
-        _ = late("a").matches  # type: ignore[attr-defined]
-    assert isinstance(late("a"), Late)

@@ -25,7 +25,6 @@ from signet_sync.text.sanitizer import (
     SANITIZER_VERSION,
     sanitize_counted,
     sanitize_line,
-    sanitize_line_counted,
     sanitize_normalized,
     sanitize_transcript_v2,
     suspects,
@@ -422,15 +421,6 @@ def test_tokens_broken_over_two_lines(joint: str) -> None:
         assert secret[half:] not in clean
         assert clean.endswith("]\nand then prose goes on")
         assert sanitize_transcript_v2(clean) == clean
-
-
-def test_the_counted_forms_say_the_same_and_count() -> None:
-    secret = "gh" + "p_" + some(36)
-    text = f"{secret}\r\npassword:\nhunt" + "er22 \n"
-    assert sanitize_counted(text) == (sanitize_transcript_v2(text), {"github": 1})
-    assert sanitize_line_counted(text) == (sanitize_line(text), {"github": 1, "assignment": 1})
-    assert sanitize_line_counted(text)[0] == "[REDACTED:github] password: [REDACTED:assignment]"
-    assert sanitize_counted("clean") == ("clean", {}) == sanitize_line_counted("clean")
 
 
 # ── control characters, lines ──

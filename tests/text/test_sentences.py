@@ -18,7 +18,6 @@ from signet_sync.text.sentences import (
     basename,
     fallback,
     flatten,
-    flatten_cell,
     has_anchor,
     is_sound,
     page_cell,
@@ -81,11 +80,6 @@ def test_components_are_anchors_when_the_session_names_them(component):
     sentence = f"{TEN} touched {component} today."
     assert is_sound(sentence, session(f"We changed {component} here."))
     assert not is_sound(sentence, session("We changed nothing here."))
-
-
-@pytest.mark.parametrize("text", ["codex is it", "and the session ended", "v1.2 is out", "A-B is", "12:30 was", "#x"])
-def test_other_words_are_no_anchors(text):
-    assert not has_anchor(f"{TEN} {text}.", session(text, project=None, harness="codex"))
 
 
 @pytest.mark.parametrize(
@@ -308,14 +302,6 @@ def test_a_sign_that_obsidian_acts_on_is_escaped_and_others_stay(text, flat):
     if "\\" not in text and "~" not in text:
         assert flatten(text) == unescape(flat) == text
         assert markdown_it.MarkdownIt("commonmark").renderInline(flat) == html.escape(text, quote=False)
-
-
-@given(st.text(alphabet="| ¦a\n", max_size=20))
-def test_a_cell_forges_no_column(text):
-    cell = flatten_cell(text)
-    assert len(f"- t | session={cell} | project={cell} | s".split(" | ")) == 4
-    assert " |" not in cell and "| " not in cell
-    assert flatten_cell(cell) == cell
 
 
 # --- linear time ---

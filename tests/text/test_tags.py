@@ -124,12 +124,6 @@ def test_derive_any_text(text: str) -> None:
         assert not any(map(str.isspace, tag))
 
 
-@given(ANY_TEXT | LIKELY_TEXT)
-def test_normalize_idempotent(token: str) -> None:
-    tag = normalize(token)
-    assert tag is None or normalize(tag) == tag
-
-
 def test_derive_reads_so_much_and_no_half_word() -> None:
     start = "12 " * (MOST_READ // 3 - 2)
     assert derive(start + "router") == ("router",)
