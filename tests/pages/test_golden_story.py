@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from workbench import Vault
 
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.prompt_context import worth_injecting
+from signet_sync.sessions import operations
+from signet_sync.sessions.input import SessionInput
+from signet_sync.settings.model import Settings
 
 GOLDEN = Path(__file__).parent / "golden" / "story"
 ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
@@ -52,20 +55,20 @@ def shown(kind: str, at: str, text: str) -> str:
     return f"- `{tool}` · {at} · `{detail}`\n  ```\n  {printed}\n  ```"
 
 
-def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
-    """The input of `session end`."""
+def ending(number: int, hour: str, harness: str, project: str, said: Said) -> SessionInput:
+    """A session as a capture tells of its end."""
     turns = [shown(kind, f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
-    return {
-        "session_id": f"5e551{number:03d}-0000-4000-8000-0000000000{number:02d}",
-        "harness": harness,
-        "project": project,
-        "repository_root": DOCS if project == DOCS else ROOT,
-        "repository_path": project.removeprefix(ROOT).lstrip("/") if project != DOCS else "",
-        "captured_at": f"{hour}:40:00.000Z",
-        "started_at": f"{hour}:05:00.000Z",
-        "ended_at": f"{hour}:40:00.000Z",
-        "transcript": "\n\n".join(turns) + "\n",
-    }
+    return SessionInput(
+        session_id=f"5e551{number:03d}-0000-4000-8000-0000000000{number:02d}",
+        harness=harness,
+        project=project,
+        repository_root=DOCS if project == DOCS else ROOT,
+        repository_path=project.removeprefix(ROOT).lstrip("/") if project != DOCS else "",
+        captured_at=f"{hour}:40:00.000Z",
+        started_at=f"{hour}:05:00.000Z",
+        ended_at=f"{hour}:40:00.000Z",
+        transcript="\n\n".join(turns) + "\n",
+    )
 
 
 def after(vault: Vault, number: int) -> tuple[str, str]:
@@ -95,9 +98,8 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> Story:
         patch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)  # the story is quoted, whenever it is told
         vault = Vault(folder / "vault")
         for number, one in enumerate(STORY, 1):
-            (folder / "input.json").write_text(json.dumps(document(*one)), "utf-8")
-            answer = vault.call("session", "end", "--json", "--input", str(folder / "input.json"))
-            assert answer.code == 0, answer
+            with opened(str(vault.root), Settings()) as workspace:
+                operations.end(workspace, ending(*one), now_us=parse_instant(f"{one[1]}:45:00.000Z") or 0)
             found.append(after(vault, number))
         vault.reindex("--full", now=f"{STORY[-1][1]}:45:00.000Z")
         found.append(after(vault, len(STORY)))
