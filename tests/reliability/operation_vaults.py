@@ -397,7 +397,6 @@ def _beside_signet(vault: Vault) -> Told:
 
     A harness calls Signet.
     """
-    _fed_to_signet()
     folder = vault.root.parent
     signet = signet_database.Database(folder / "signet/memory/memories.db")
     stone = {"agent_id": "default", "session_token": token_of("default", numbered(2)["session_id"])}
@@ -419,31 +418,6 @@ def _replaced_by_signet(vault: Vault) -> None:
     signet.render_manifests()
     vault.reindex()
     (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
-
-
-def harness() -> Path:
-    """Where a harness has its settings: beside the state, so that they are put back with it."""
-    return Path(os.environ["SIGNET_STATE"]) / "claude"
-
-
-def _fed_to_signet() -> None:
-    """A harness that calls Signet and has its tools, with what else a person has in its settings."""
-    hook = {"type": "command", "command": "signet hook session-end -H claude-code"}
-    hooks = {"SessionEnd": [{"hooks": [hook]}], "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
-    harness().mkdir()
-    (harness() / "settings.json").write_text(json.dumps({"model": "opus", "hooks": hooks}, indent=4))
-    servers = {"signet": {"command": "signet", "args": ["mcp"]}, "mine": {"command": "mine"}}
-    (harness() / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
-
-
-def feeds_signet(folder: Path) -> bool:
-    """Whether the harness does; what is not Signet's stands whole beside it."""
-    settings, servers = (json.loads((folder / name).read_text()) for name in ("settings.json", ".claude.json"))
-    hooks = settings.pop("hooks")
-    assert settings == {"model": "opus"} and "Stop" in hooks and "mine" in servers["mcpServers"]
-    found = {"SessionEnd" in hooks, "signet" in servers["mcpServers"]}
-    assert len(found) == 1
-    return found.pop()
 
 
 def _beside_claude_mem(vault: Vault) -> Told:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -223,13 +222,6 @@ def redact_all(workspace: Workspace) -> None:
         raise WorkspaceError(left[0].message, path=left[0].path)
 
 
-def migrate_beside(root: Path) -> int:
-    """A migration that leaves no harness feeding Signet, if it says that it is done."""
-    os.environ["CLAUDE_CONFIG_DIR"] = str(vaults.harness())
-    code = told_to("migrate", "signet", "{from}", "--yes", "--now", NOW)(root)
-    return code if code or not vaults.feeds_signet(vaults.harness()) else 99
-
-
 def withdraw(workspace: Workspace, agent: str, statement: str, now_us: int) -> object:
     return pinning.mark(workspace, agent, statement, "withdrawn", now_us)
 
@@ -331,7 +323,8 @@ _ALL = (
         ("backup restore",), piecemeal=True, tidies=True,
     ),
     Operation(
-        "migration from Signet", vaults.beside_signet, migrate_beside, ("migrate",), piecemeal=True, tidies=True,
+        "migration from Signet", vaults.beside_signet,
+        told_to("migrate", "signet", "{from}", "--yes", "--now", NOW), ("migrate",), piecemeal=True, tidies=True,
         gone=REMOVED_WORDS,
     ),
     Operation(
