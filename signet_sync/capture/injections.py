@@ -16,7 +16,6 @@ from signet_sync.storage.durable import private_folder, publish, sync_folder, un
 from signet_sync.storage.locations import StateFolder, read_json, write_program
 
 KEPT_DAYS = 30.0
-MOST_SESSIONS = 1_000
 _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
 QUOTED = "said "  # before the id of the session that a line quotes
 _DAY = 86_400.0  # seconds
@@ -180,15 +179,11 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
 
 
 def expire(folder: StateFolder, now: float) -> None:
-    """Deletes old records, and the oldest if there are too many."""
-    found = []
-    with suppress(OSError):
-        with os.scandir(folder.injected) as entries:
-            found = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries)
-        surplus = len(found) - MOST_SESSIONS
-        for number, (written, path) in enumerate(found):
-            if number < surplus or now - written > KEPT_DAYS * _DAY:
-                unlink(path)
+    """Deletes old records."""
+    with suppress(OSError), os.scandir(folder.injected) as entries:
+        for entry in entries:
+            if now - entry.stat(follow_symlinks=False).st_mtime > KEPT_DAYS * _DAY:
+                unlink(entry.path)
 
 
 def _place(folder: StateFolder, agent_id: str, session_id: str) -> str:

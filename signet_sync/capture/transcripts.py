@@ -1,10 +1,9 @@
 """Finds the transcripts of harnesses, read-only: where each keeps them, which belong to the user, and their lines."""
 
-import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,13 +20,6 @@ from signet_sync.storage.durable import READ
 LINE_LIMIT = 64 * 1024 * 1024
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
-_REMEDIES: Mapping[int | None, tuple[str, str]] = {
-    errno.ENOENT: ("it does not exist", "check the path"),
-    errno.ENOTDIR: ("it does not exist", "check the path"),
-    errno.ELOOP: ("it is a link", "name the file that it leads to"),
-    errno.EACCES: ("it cannot be read", "check its permissions"),
-    errno.EPERM: ("it cannot be read", "check its permissions"),
-}
 
 
 class TranscriptSource(NamedTuple):
@@ -171,10 +163,8 @@ def _is_own(status: os.stat_result) -> bool:
 
 def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
     """Returns our exception for a file that cannot be opened or read."""
-    if not isinstance(error, OSError):
-        return HarnessError("it is not a path", path=path, hint="check the path")
-    what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))
-    return HarnessError(what, path=path, hint=hint)
+    why = error.strerror if isinstance(error, OSError) else "it is not a path"
+    return HarnessError(f"it cannot be read: {why}", path=path, hint="check the path and its permissions")
 
 
 def lines(source_path: str) -> Iterator[bytes]:

@@ -305,22 +305,15 @@ def test_the_record_holds_no_words_and_loses_only_what_is_removed(vault: Vault) 
     assert tea not in path.read_text()
 
 
-def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_expire_and_are_bounded(vault: Vault) -> None:
     folder = state_dir.locate(str(vault.root))
-    for number in range(6):
-        with injections.updating(folder, "default", "codex", f"s-{number}") as record:
-            record.at_prompts += [f"f-abcdef{number}"]
-    old, *rest = records(vault)
+    for session in ("s-1", "s-2"):
+        with injections.updating(folder, "default", "codex", session) as record:
+            record.add_lines(((f"line {n}", "") for n in range(5_000)), (f"other {n}" for n in range(5_000)))
+    old, new = records(vault)
     os.utime(old, (1_000, 1_000))
-    now = rest[0].stat().st_mtime
-    injections.expire(folder, now)
-    assert records(vault) == rest
-    monkeypatch.setattr(injections, "MOST_SESSIONS", 2)
-    injections.expire(folder, now)
-    assert len(records(vault)) == 2
-    with injections.updating(folder, "default", "codex", "big") as record:
-        record.add_lines(((f"line {n}", "") for n in range(5_000)), (f"other {n}" for n in range(5_000)))
-    assert max(path.stat().st_size for path in records(vault)) < 100_000
+    injections.expire(folder, new.stat().st_mtime)
+    assert records(vault) == [new] and new.stat().st_size < 100_000
 
 
 def test_a_damaged_record_counts_as_none(vault: Vault) -> None:
