@@ -20,7 +20,6 @@ _AROUND = (
     ("siblings", "beside"),
     ("memories", "memories and statements"),
 )
-_BARE = 4  # handles without a line
 
 
 def handle_of(thing: str) -> str:
@@ -40,7 +39,7 @@ def split_turns(hit: dict[str, Any]) -> list[str]:
 def list_expanded_lines(
     document: dict[str, Any], *, bold: Style = str, cyan: Style = str, quote: Style = str, rest: str = ""
 ) -> Iterator[str]:
-    """Yields the lines of a followed handle; `rest` is added where ids are only counted.
+    """Yields the lines of a followed handle; `rest` is added where more are only counted.
 
     `quote` is applied to arguments of a command.
     """
@@ -68,11 +67,9 @@ def list_expanded_lines(
         if ids:
             yield "\n" + bold(f"  {heading}")
         yield from (f"    {cyan(f'^{one}')}  {labels[one]}" for one in ids[:LABELLED] if one in labels)
-        # Ids for which the budget left no line are listed all the same, since they can be followed.
-        bare = [f"^{one}" for one in ids if one not in labels]
-        if bare:
-            more = f" and {len(bare) - _BARE} more{rest}" if len(bare) > _BARE else ""
-            yield "    " + cyan(" ".join(bare[:_BARE])) + more
+        listed = sum(one in labels for one in ids[:LABELLED])
+        if listed < len(ids):
+            yield f"    and {len(ids) - listed} more{rest}"
     if document.get("children_left_out"):
         yield f"\n  {document['children_left_out']} more below are not listed"
     if node["text"] and not is_passage:
