@@ -28,7 +28,6 @@ _CLEAR = 0.35  # `Nearness.clearness` that unrelated questions seldom have
 _KEPT = 0.05  # of the best hit's score
 _LEADING, _LEAD, _LEADING_WORDS = 0.5, 0.2, 3  # what a hit covers that alone has so much: see `_leads`
 _BESIDE = 0.45  # of the first hit's score, if it is surely an answer: what scores less would only be read
-_NEAREST = 10  # hits that are shown where none is surely an answer
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
 _MOST_FILES = 3  # a harness tells its sessions of them anyway
 
@@ -60,8 +59,6 @@ def recall(
         found[0] = found[0]._replace(known=True)
     if found and found[0].known:
         found = [hit for hit in found if hit.known or hit.score >= _BESIDE * found[0].score]
-    elif not any(hit.known for hit in found):
-        limit = min(limit, _NEAREST)
     return found[:limit]
 
 
