@@ -49,16 +49,19 @@ def erase(
     finishes one that was interrupted. Raises `WorkspaceError`, `OSError`.
     """
     repo = EntityRepository(workspace, agent_id, now_us)
+    paths, needles = [*paths], [*needles]
     observe.look(repo, None)
+    holds, _ = _find_removed(repo, paths, needles)
+    # First, for under its new name a missing file may be written again from its events.
+    for place in (place for places in repo.places().values() for place in places if holds(place.slug)):
+        _clean_name(repo, place)
+        observe.examine(repo, {place.id}, doubtful=None)
     holds, gone = _find_removed(repo, paths, needles)
     lines: list[TakenLine] = []
     touched = {(event.entity_id, event.file) for event in gone}
     for place in _places(repo):
         again = (place.id, place.file) in touched or (place.file == "profile" and (place.id, None) in touched)
         lines += _clean_file(repo, place, holds, again=again)
-    for place in (place for places in repo.places().values() for place in places if holds(place.slug)):
-        _clean_name(repo, place)
-        observe.examine(repo, {place.id}, doubtful=None)
     ids = {event.id for event in gone}
     if ids or any(holds(line.text) for line in repo.log.unreadable()):
         # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.

@@ -258,8 +258,9 @@ class EntityMachine(RuleBasedStateMachine):
         assert code in (0, DIED), code
         note(f"ended with {code}")
         self.work = open_workspace(str(self.root), Settings())
-        # What came as far as the ledger must not be lost any more.
-        self.kept.update(set(request.marks) & self.standing())
+        # What came as far as the ledger must not be lost any more; a line without its end was not acknowledged.
+        whole = (path.read_bytes() for path in self.pages())
+        self.kept.update(set(request.marks) & set().union(*(marks(raw[: raw.rfind(b"\n") + 1]) for raw in whole)))
 
     def meanwhile(self, request: Request, at: int) -> None:
         """Somebody saves a file of an entity just before the agent writes it."""
@@ -519,6 +520,22 @@ def test_a_copy_of_an_entity_loses_what_is_removed_with_it(monkeypatch: pytest.M
     machine.handle(act="is copied", number=0)
     machine.sweep()
     machine.erase(at=1, how="meanwhile", number=0)
+    machine.teardown()
+
+
+def test_a_removal_takes_the_words_of_a_file_that_was_missing() -> None:
+    """Its folder is called by them, too: under the new name the file comes back from its events."""
+    machine = EntityMachine()
+    machine.start(kind="part")
+    machine.stands()
+    machine.handle(act="loses its notes", number=0)
+    word = sorted(machine.kept)[0]
+    with state_dir.workspace_lock(machine.work.state):
+        entities_erase.erase(
+            machine.work, ME, paths=[], needles=[word.encode()], tombstone="memory/tombstones/x.md", now_us=machine.now
+        )
+    assert word not in machine.standing()
+    machine.kept &= machine.standing()
     machine.teardown()
 
 
