@@ -6,7 +6,7 @@ hold it, so that no `not` is left out.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from signet_sync.digest.model_question import GAP, LONGEST, ModelQuestion
@@ -19,7 +19,6 @@ from signet_sync.text.index_words import CJK
 ANSWER = 40_000  # characters of an answer
 _SENTENCE = 2_000
 _LEAST = 8  # characters of a quote, or it is a whole sentence
-_PLACES = 20  # of one quote in one text
 
 # The end of thoughts: in JSON it could only stand in a text, and no text ends a line.
 _THOUGHT = late(r"</(?:think|thinking|thought|reasoning)>[ \t]*(?:$|(?=\{))", re.I | re.M)
@@ -101,20 +100,17 @@ def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
     if len(quote) > LONGEST * 2:
         raise _Refused("its quote is too long")
     kind, shown = cast(Kind, kind), asked.turns[turn]
-    who: Literal["person", "agent"]
-    places = list(_standing(quote, shown.person))
-    who, places = ("person", places) if places else ("agent", list(_standing(quote, shown.agent)))
-    if not places:
+    said = _standing(quote, shown.person)
+    who: Literal["person", "agent"] = "person" if said else "agent"
+    sentences = said or _standing(quote, shown.agent)
+    if not sentences:
         raise _Refused("its quote does not stand in its turn")
-    why = ""
-    for sentences in places:
-        text = " ".join(sentences)
-        rule = "picked" if text in shown.given else "model"
-        item = Item(kind, text, who, asked.lines[turn][who == "agent"], turn, rule)
-        why = _objection(item, sentences, asked)
-        if not why:
-            return item
-    raise _Refused(why)
+    text = " ".join(sentences)
+    rule = "picked" if text in shown.given else "model"
+    item = Item(kind, text, who, asked.lines[turn][who == "agent"], turn, rule)
+    if why := _objection(item, sentences, asked):
+        raise _Refused(why)
+    return item
 
 
 def _objection(item: Item, sentences: Sequence[str], asked: ModelQuestion) -> str:
@@ -132,22 +128,17 @@ def _objection(item: Item, sentences: Sequence[str], asked: ModelQuestion) -> st
     return "a tool said these words" if asked.relayed.holds(item) else ""
 
 
-def _standing(quote: str, said: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yields the sentences in which a quote stands, blanks aside, for each place."""
+def _standing(quote: str, said: Sequence[str]) -> list[str]:
+    """Returns the sentences in which a quote stands first, blanks aside; none if it does not."""
     wanted, text = " ".join(quote.split()), " ".join(said)
-    if wanted not in said and len(wanted) < (_LEAST if IS_CJK.search(wanted) is None else _LEAST // 2):
-        return
-    at = -1
-    for _ in range(_PLACES):
-        at = text.find(wanted, at + 1)
-        if at < 0:
-            return
-        begun, found = 0, []
-        for sentence in said:
-            if begun < at + len(wanted) and begun + len(sentence) > at:
-                found.append(sentence)
-            begun += len(sentence) + 1
-        yield found
+    least = _LEAST if IS_CJK.search(wanted) is None else _LEAST // 2
+    at = text.find(wanted) if wanted in said or len(wanted) >= least else -1
+    begun, found = 0, list[str]()
+    for sentence in said if at >= 0 else ():
+        if begun < at + len(wanted) and begun + len(sentence) > at:
+            found.append(sentence)
+        begun += len(sentence) + 1
+    return found
 
 
 def _sentence(said: object, asked: ModelQuestion) -> str:

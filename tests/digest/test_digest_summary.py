@@ -167,7 +167,7 @@ def test_work_grows_with_the_text(unit: str) -> None:
             sys.setprofile(None)
         return counts[0]
 
-    assert calls(1 << 17) < 20 * calls(1 << 14), "a square would be 64 times as much"
+    assert calls(1 << 16) < 20 * calls(1 << 13), "a square would be 64 times as much"
 
 
 @pytest.mark.parametrize(
