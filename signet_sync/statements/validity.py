@@ -264,7 +264,7 @@ def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _En
 
 
 def _is_merged(step: Known, outcomes: Sequence[Outcome]) -> bool:
-    """Returns whether a later session merged the pull request that a step names, or read in a log that it is."""
+    """Returns whether a later session merged the pull request that a step names."""
     named = [f"(#{found[1]})" for found in _PULL.finditer(step.text)]
     return any(one.at_us > step.at_us and number in one.deeds for one in outcomes if named for number in named)
 
