@@ -188,6 +188,8 @@ READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that sta
     (ASKED.replace("Which oil?", "Next I can do:"), "1", []),
     (ASKED.replace("Which oil?", "What would you like to do with it?"), "1", []),
     (LETTERS, "c", []),
+    (ASKED.replace("2. Whale oil\n3. Continue", "3. Whale oil"), "3", []),
+    (LETTERS.replace("Recommended is A:", "Let me know which to do:"), "b", []),
     (LETTERS.replace("| B |", "| P |"), "P", []),
     (BY_QUESTION, "1) B 2) A", []),
 ])  # fmt: skip

@@ -61,3 +61,11 @@ def test_a_fix_of_which_the_person_says_that_it_fails_is_no_result() -> None:
     assert fails[:-1] in " ".join(outcome(said + user("thank you, and the door?") + EDIT + assistant("ok")).results)
     told = " ".join(outcome(said + user("it still does not work, the lamp smokes") + EDIT).results)
     assert works[:20] in told and fails[:20] not in told
+
+
+def test_what_two_reports_say_is_told_once() -> None:
+    said = TASK + EDIT + assistant("Fixed the smoke of the lamp by a longer wick in wick.py.")
+    again = (
+        user("and the south pier?") + EDIT + assistant("Fixed the smoke of the lamp by a longer wick in wick.py too.")
+    )
+    assert " ".join(outcome(said + again).results).count("Fixed the smoke") == 1
