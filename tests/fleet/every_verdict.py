@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
-from workbench import Vault, call
+from workbench import Vault
 
 REMOVED = "0195d7a2-6f00-7cc0-8a44-0000000000ff"
 HALF_REMOVED = "0195d7a2-6f00-7cc0-8a44-0000000000fe"
 
 
 def make(root: Path) -> Path:
-    """Makes the vault in a new folder, beginning with the demo: sessions of a month and entities with their events."""
-    assert call("demo", root).code == 0
+    """Makes the vault in a new folder, beginning with sessions and entities with their events."""
     vault = Vault(root)
+    for number in range(1, 16):
+        vault.session(number)
+    vault.reindex()
+    for kind, name in (("user", "Ada"), ("part", "Critic")):
+        assert vault.call("entity", "create", kind, name).code == 0
     _invalid(vault)
     _odd(vault)
     _removed(vault)

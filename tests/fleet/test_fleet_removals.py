@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from workbench import NOW, Answer, Vault, call, numbered
 
+from signet_sync.fleet import removals
 from signet_sync.formats.ids import token_of
 
 TOKEN = token_of("default", numbered(1)["session_id"])
@@ -73,17 +74,19 @@ def test_only_where_the_person_names_the_place_and_allows_it(tmp_path: Path) -> 
     assert pull(vault, place).code == 0 and not list(vault.memory.glob(f"*{TOKEN}*"))
 
 
-def test_more_than_twenty_at_once_wait_for_a_person(tmp_path: Path) -> None:
-    place, (vault,) = tmp_path / "t", agents(tmp_path, 1, sessions=22)
+def test_many_at_once_wait_for_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert removals.MOST == 20
+    monkeypatch.setattr(removals, "MOST", 2)
+    place, (vault,) = tmp_path / "t", agents(tmp_path, 1, sessions=4)
     tokens = sorted({path.name.split("--")[1] for path in vault.memory.glob("*.md")})
-    approve(place, *tokens[:21], code=0)
+    approve(place, *tokens[:3], code=0)
     answer = pull(vault, place)
-    assert answer.code == 5 and "21 sessions" in answer.json["error"]["message"]
-    assert len(list(vault.memory.glob("*.md"))) == 66
+    assert answer.code == 5 and "3 sessions" in answer.json["error"]["message"]
+    assert len(list(vault.memory.glob("*.md"))) == 12
     assert {each["why"] for one in approve(place, more=()) for each in one["waiting"]} == {"halted"}
     assert pull(vault, place, "--accept-removals").code == 0
     assert len(list(vault.memory.glob("*.md"))) == 3
-    approve(place, *tokens[:21], code=0, more=("--undo",))  # what was removed stays removed
+    approve(place, *tokens[:3], code=0, more=("--undo",))  # what was removed stays removed
     assert pull(vault, place).json["removals"]["tokens"] == {}
 
 

@@ -269,7 +269,7 @@ def test_it_says_that_the_history_has_versions_and_how_to_forget_them(vault):
     pytest.importorskip("pygit2")
     config = Path(os.environ["SIGNET_CONFIG"])
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("[history]\nenabled = true\ntranscripts = true\n")
+    config.write_text("[history]\nenabled = true\n")
     (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"{SECRET}\n")
     assert vault.call("checkpoint", "--now", NOW).code == 0
     for given_words in (
