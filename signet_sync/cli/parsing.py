@@ -346,11 +346,8 @@ def read_json(source: str, command: str) -> Any:
         return json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         problem = f"the input is not UTF-8: byte {error.start}"
-    except json.JSONDecodeError as error:
-        problem = f"the input is not JSON: {error}"
-    except RecursionError:
-        problem = "the input is not JSON that can be parsed: it is nested too deeply"
-    except ValueError:
-        problem = "the input is not JSON that can be parsed: a number has too many digits"
+    except (ValueError, RecursionError) as error:
+        what = f": {error}" if isinstance(error, json.JSONDecodeError) else " that can be parsed"
+        problem = f"the input is not JSON{what}"
     hint = f"see signet-sync {command} --help for the format"
     raise UsageError(problem, path=None if source == "-" else source, hint=hint, code="input-invalid")
