@@ -7,7 +7,8 @@ from signet_sync.formats.artifact import LEDGER_HEADING
 from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page, wikilink, write_agent_option
-from signet_sync.formats.timestamps import day_of, short_day
+from signet_sync.formats.snapshot import LARGEST
+from signet_sync.formats.timestamps import parse_instant, short_day
 from signet_sync.pages.board import MORE, Board, Line, blocks, choose
 from signet_sync.pages.sections import SECTIONS, NodeView, clause, inert, link_to, outcome_of, plain
 from signet_sync.pages.session_log import WindowRow, clipping_notice
@@ -43,7 +44,8 @@ class Projection(NamedTuple):
     """All inputs of a page, newest first; what is iterated is read no further than the page has room.
 
     `candidates` gives so many of the best lines for sections, and whether there are more. `rows` are those of the
-    `in_window` sessions. `today_us` is the day from which days are counted.
+    `in_window` sessions. `nodes` gives condensations, or else sessions, that end before an instant. `today_us` is the
+    day from which days are counted.
     """
 
     agent_id: str
@@ -53,8 +55,7 @@ class Projection(NamedTuple):
     window_months: Sequence[str]
     rows: Sequence[WindowRow]
     months: Sequence[tuple[str, int]]
-    condensations: Iterable[NodeView]
-    sessions: Iterable[NodeView]
+    nodes: Callable[[bool, int], Iterable[NodeView]]
     today_us: int
 
 
@@ -136,7 +137,7 @@ def _render_log(projection: Projection, budget: int) -> tuple[str, int, list[Win
 def _render_index(projection: Projection, budget: int, head: Board, kept: Sequence[WindowRow]) -> str:
     """Returns what is before the sessions of the log: months, condensations, and sessions that no section tells of."""
     heading, today_us = "## Temporal Index", projection.today_us
-    oldest = kept[-1].day if kept else "9999-99-99"
+    before_us = (parse_instant(f"{kept[-1].day}T00:00Z") if kept else None) or LARGEST
     told: set[object] = {segment_of(line.path) for line in head.lines["projects"] if line.path and line.session}
 
     # Months that the session log neither shows nor links: the first of the window only if it lies partly before that.
@@ -156,7 +157,7 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
             of, _, said = node.label.partition(": ") if node.id[0] in "ae" else ("", "", node.label)
             words = clause(plain(outcome_of(said, node.thread)), _NODE_LENGTH)
             own = {words[:_TOLD], segment_of(node.path)}
-            if not words or told & own or day_of(node.latest_us) >= oldest:
+            if not words or told & own:
                 continue
             told.update(own)
             first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
@@ -166,7 +167,8 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
 
     lines: list[str] = []
     budget -= estimate_tokens(heading) + 5
-    for group, parts in ((months, 3), (tell(projection.condensations), 2), (tell(projection.sessions), 1)):
+    condensations, sessions = (tell(projection.nodes(condensed, before_us)) for condensed in (True, False))
+    for group, parts in ((months, 3), (condensations, 2), (sessions, 1)):
         share = budget // parts
         for line in group:
             if (cost := page_tokens(line) + 1) > share:

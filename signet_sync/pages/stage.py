@@ -158,8 +158,7 @@ def projection(
         pages.window_months(database, agent_id, first, last),
         add_headless(rows, pages.count_headless(database, agent_id, first, last), agent_id),
         pages.months(database, agent_id, _INDEX_MONTHS),
-        views.lineage(database, agent_id, now_us, condensed=True),
-        views.lineage(database, agent_id, now_us, condensed=False),
+        lambda condensed, before_us: views.lineage(database, agent_id, min(before_us, now_us + 1), condensed=condensed),
         day_start(now_us),
     )
 

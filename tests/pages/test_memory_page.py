@@ -44,7 +44,9 @@ def page(
     made = judged(files)
     fill(database, made if order is None else random.Random(order).sample(made, len(made)))
     found = projection(database, agent_id, now_us, budget.total, warning=warning)
-    given = found._replace(candidates=lambda _: (head, False), condensations=[], sessions=nodes)
+    given = found._replace(
+        candidates=lambda _: (head, False), nodes=lambda condensed, before_us: () if condensed else nodes
+    )
     rendered = render(given, budget)
     database.close()
     return rendered

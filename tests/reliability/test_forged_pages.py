@@ -144,7 +144,7 @@ def memory_page(words: Sequence[str]) -> str:
     projection = Projection(
         "default", "", lambda _: (candidates(seen, NOW_US), False), count, ["2026-03"],
         [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
-        [], [], nodes, NOW_US,
+        [], lambda condensed, _: () if condensed else nodes, NOW_US,
     )  # fmt: skip
     return block(render(projection, Shares(3 * _ROOM, _ROOM, _ROOM)).text).decode()
 

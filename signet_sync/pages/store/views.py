@@ -202,11 +202,11 @@ def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> B
     )  # fmt: skip
 
 
-def lineage(database: Database, agent_id: str, now_us: int, *, condensed: bool) -> Iterator[NodeView]:
-    """Yields the newest condensations, or summaries and compactions, of an agent, ties by id."""
+def lineage(database: Database, agent_id: str, before_us: int, *, condensed: bool) -> Iterator[NodeView]:
+    """Yields the newest condensations, or summaries and compactions, that end before an instant, ties by id."""
     ids = database.execute(
-        f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
-        (agent_id, condensed, now_us),
+        f"select id {_LISTED} and latest_us < ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
+        (agent_id, condensed, before_us),
     )
     # Each is read when it is asked for: a page shows a few of them.
     for (found,) in ids:
