@@ -121,8 +121,16 @@ def late(found):
     assert "no answer within" in refused(found).message
 
 
+@pytest.fixture
 def no_thread_is_left():
-    until(lambda: not any(thread.name == "signet-sync-llm" for thread in threading.enumerate()))
+    """Waits for the end of the threads of requests; those of an earlier test's slow heads may stay longer."""
+    before = {*threading.enumerate()}
+
+    def wait():
+        new = {*threading.enumerate()} - before
+        until(lambda: not any(thread.name == "signet-sync-llm" and thread.is_alive() for thread in new))
+
+    return wait
 
 
 # --- a server that behaves ------------------------------------------------------------------------------------------
@@ -146,7 +154,7 @@ def test_a_server_of_anthropic_s_api_is_asked_as_it_documents(server, tmp_path):
     assert body == {"model": "m", "system": "system", "messages": [asked], "max_tokens": 50, "stream": False}
 
 
-def test_a_server_is_asked_as_openai_documents_it(server):
+def test_a_server_is_asked_as_openai_documents_it(server, no_thread_is_left):
     assert ask(provider(server)) == "An answer." and KEY not in repr(provider(server))
     ((path, headers, body),) = server.seen
     assert path == "/v1/chat/completions" and headers["Authorization"] == f"Bearer {KEY}"
@@ -180,7 +188,7 @@ SLOW = {
 }
 
 
-def test_no_server_is_waited_for_beyond_the_timeout(server):
+def test_no_server_is_waited_for_beyond_the_timeout(server, no_thread_is_left):
     for name, act in SLOW.items():
         server.acts = [act]
         late(provider(server, timeout=0.2))
@@ -215,7 +223,7 @@ def test_an_answer_of_another_shape_is_an_error(server):
         assert "not a chat completion" in refused(provider(server)).message, body[:60]
 
 
-def test_an_answer_is_bounded(server):
+def test_an_answer_is_bounded(server, no_thread_is_left):
     server.acts = [answer(200, completion("x" * 10_000_000))]
     assert "longer than" in refused(provider(server)).message
     no_thread_is_left()
@@ -316,7 +324,7 @@ def test_endless_output_is_cut_and_its_program_killed():
     assert "longer than" in refused(shell("yes")).message
 
 
-def test_no_descriptor_is_left_open(server):
+def test_no_descriptor_is_left_open(server, no_thread_is_left):
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("descriptors are counted in /proc")
     no_thread_is_left()
