@@ -76,15 +76,12 @@ def _show_change(done: ServiceChange) -> None:
 @command()
 @click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
 @click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time after a change before a pass starts.")
-@click.option("--no-watch", is_flag=True, help="Full passes only, without file-system events.")
-def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
+def run(context: Context, interval: float | None, debounce: float | None) -> int:
     """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
     from signet_sync.app.daemon import Daemon, Options, Upgrade, is_restarted
 
     context.require_database_file()
     flags: dict[str, object] = {"interval": interval, "debounce": debounce}
-    if no_watch:
-        flags["watch_mode"] = "off"
     options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
     if os.path.exists(context.root) and not os.path.isdir(context.root):
         require_root(context.root)  # it waits for a missing one only
