@@ -120,7 +120,7 @@ def test_passages_are_what_was_said_and_behind_them_what_tools_printed():
     ]
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=1500), st.sampled_from(["summary", "transcript"]))
+@given(st.text(st.characters(codec="utf-8"), max_size=1200), st.sampled_from(["summary", "transcript"]))
 def test_passages_cover_every_word_and_are_short(text, kind):
     found = [one for one in passages(text, kind) if one.voice != "tool"]
     assert all(0 < one.end - one.start <= LONGEST for one in found)
