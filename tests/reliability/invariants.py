@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+import workbench
 from signet_rules import refused
 from workbench import NOW, Vault, tree
 
@@ -109,14 +110,8 @@ def torn(vault: Vault, before: Standing) -> list[str]:
 
 def holding(vault: Vault, words: Iterable[bytes]) -> list[str]:
     """Files of workspace and state that hold one of these words, in whatever case."""
-    wanted = [word.lower() for word in words]
-    found = []
-    for place in (vault.root, vault.state.parent):
-        for path in place.rglob("*"):
-            if path.is_file() and not path.is_symlink():
-                data = path.read_bytes().lower()
-                found += [f"{word.decode()} in {path.name}" for word in wanted if word in data]
-    return found
+    held = workbench.holding(words, vault.root, vault.state.parent)
+    return [f"{word.decode()} in {path.name}" for word, path in held]
 
 
 def everything(vault: Vault) -> dict[str, tuple[object, ...]]:

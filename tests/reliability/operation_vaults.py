@@ -393,10 +393,7 @@ with_a_removal_of_signet = ground(_remembering, _risen_and_quoted, _with_a_recor
 
 
 def _beside_signet(vault: Vault) -> Told:
-    """A database of Signet outside, which removed one of the sessions and knows of things with secrets.
-
-    A harness calls Signet.
-    """
+    """A database of Signet outside, which removed one of the sessions and knows of things with secrets."""
     folder = vault.root.parent
     signet = signet_database.Database(folder / "signet/memory/memories.db")
     stone = {"agent_id": "default", "session_token": token_of("default", numbered(2)["session_id"])}
