@@ -55,10 +55,10 @@ from signet_sync.sessions.model_proposals import Propose
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.passages import words_of
 from signet_sync.text.redaction import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
-from signet_sync.text.turn_words import words_of
 
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024

@@ -21,6 +21,7 @@ from signet_sync.entities import agent_text
 from signet_sync.formats.body import normalize
 from signet_sync.formats.paths import display
 from signet_sync.text import sanitizer
+from signet_sync.text.passages import words_of
 from signet_sync.text.sanitizer import (
     SANITIZER_VERSION,
     sanitize_counted,
@@ -34,7 +35,6 @@ from signet_sync.text.secrets.engine import redact
 from signet_sync.text.secrets.providers import forms
 from signet_sync.text.secrets.searched_text import Vocabulary
 from signet_sync.text.sentences import flatten
-from signet_sync.text.turn_words import words_of
 from signet_sync.web.formatting import spell_out_unseen
 
 

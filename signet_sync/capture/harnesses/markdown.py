@@ -12,9 +12,9 @@ from signet_sync.digest.sentences import IS_CJK, split
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import HEAD, tool_name
+from signet_sync.text.passages import indent, words_of
 from signet_sync.text.redaction import begins, is_marked
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
-from signet_sync.text.turn_words import indent, words_of
 
 _SENTENCES, _HIDDEN = 400, 16_000_000  # the newest that are looked for; characters of results that are searched
 _LINE = 2_000

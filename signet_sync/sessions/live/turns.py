@@ -14,8 +14,8 @@ from signet_sync.formats.body import normalize
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import HEAD, STAMP, TOOL_NAME, Speaker, speaker_of, tool_name, turns
+from signet_sync.text.passages import indent, words_of
 from signet_sync.text.redaction import begins
-from signet_sync.text.turn_words import indent, words_of
 
 _LIVE = late(
     rf"^(?:(?:## (User|Assistant|Harness)|- ({TOOL_NAME})) · ({STAMP}) · live"
