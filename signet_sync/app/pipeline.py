@@ -24,7 +24,7 @@ RECOVERIES = (
     "signet_sync.app.recovery:UnfinishedFlows",
 )
 ERASERS = (
-    "signet_sync.privacy.erasers:RemovedSessions",
+    "signet_sync.privacy.stage:RemovedSessions",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
 )
