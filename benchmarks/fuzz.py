@@ -52,8 +52,8 @@ from signet_sync.formats.paths import leaves_workspace, targets
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.graph import nodes
 from signet_sync.host.harness_settings import harness
+from signet_sync.host.harness_settings.files import TomlText
 from signet_sync.host.harness_settings.settings_text import JsonText
-from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input

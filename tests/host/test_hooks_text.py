@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
 from signet_sync.host.harness_settings import harness
+from signet_sync.host.harness_settings.files import TomlText
 from signet_sync.host.harness_settings.harness import OURS, Program
 from signet_sync.host.harness_settings.settings_text import JsonText
-from signet_sync.host.harness_settings.toml_text import TomlText
 
 PATH = "/home/mira/.claude/settings.json"
 PROGRAM = Program(("/opt/py thon's/bin/python", "-P", "-m", "signet_sync"))

@@ -26,8 +26,8 @@ from benchmarks import fuzz
 from signet_sync.errors import ConfigError
 from signet_sync.formats.lazy_pattern import Late
 from signet_sync.history import repository
+from signet_sync.host.harness_settings.files import TomlText
 from signet_sync.host.harness_settings.harness import script_words
-from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.sessions import flow, journal
 from signet_sync.text.secrets.providers import forms
 
