@@ -12,7 +12,7 @@ from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import quarter_of, quarter_span
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText, SessionNodes, best_of, make_nodes
-from signet_sync.graph.store import nodes, projects, quotes
+from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.statements import store as statements_store
 from signet_sync.statements.sections import items
@@ -72,17 +72,17 @@ class SessionProjects(Deriver):
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Updates the rows of sessions; returns the sessions that roots moved."""
         sessions = sorted({one.session for one in prepared})
-        before, after = projects.read_rows(database, sessions), projects.make_rows(database, sessions)
+        before, after = quotes.read_rows(database, sessions), quotes.make_rows(database, sessions)
         if before == after:
             return Change()
         roots = sorted({(row[0], row[4]) for row in before ^ after if row[4]})
-        known = [projects.only_origin(database, *root) for root in roots]
-        projects.replace(database, before - after, after - before)
+        known = [quotes.only_origin(database, *root) for root in roots]
+        quotes.replace(database, before - after, after - before)
         moved: set[Session] = set()
         for root, origin in zip(roots, known, strict=True):
             alive()
-            if projects.only_origin(database, *root) != origin:
-                moved |= projects.find_moved(database, *root)
+            if quotes.only_origin(database, *root) != origin:
+                moved |= quotes.find_moved(database, *root)
         return Change(Source(SESSION, *session) for session in moved.difference(sessions))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode, make_place
-from signet_sync.graph.store.projects import Projects
+from signet_sync.graph.store.quotes import Projects
 from signet_sync.graph.threads import ThreadSession, ThreadSummary
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import (

@@ -13,7 +13,7 @@ from signet_sync.formats.statement import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import make_place
 from signet_sync.graph.stage import VERSION, Statements, report_progress, settle_moved
-from signet_sync.graph.store.projects import Projects
+from signet_sync.graph.store.quotes import Projects
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.store import RUNNING, RunningSession
 from signet_sync.sessions.live.turns import SpokenTurn, render
