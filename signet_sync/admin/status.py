@@ -29,7 +29,7 @@ from contextlib import suppress
 
 from signet_sync.capture import injections
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.memories.store import promotions, recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.storage.locations import StateFolder
 from signet_sync.sync.store import violations
 
@@ -307,7 +307,7 @@ def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
     last = promotions.last_sweep(database, agent_id)
     return {
         "memories": memories,
-        "recall_events": recall_events.count(database, agent_id),
+        "recall_events": promotions.count(database, agent_id),
         "promotions": promoted,
         "last_dream": None if last is None else iso(last),
     }

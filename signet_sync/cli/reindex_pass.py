@@ -12,7 +12,7 @@ from signet_sync.cli.main import Context
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.integrity import report
 from signet_sync.memories.score import day_start
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.pages.store import pages
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.locations import now_us
@@ -84,6 +84,6 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     if settings.seals_keep_days and violations.list_older(database, iso(until - int(settings.seals_keep_days * DAY))):
         return None
     hits = settings.recall_retention_days
-    if hits and recall_events.any_before(database, until - int(hits * DAY)):
+    if hits and promotions.any_before(database, until - int(hits * DAY)):
         return None
     return until

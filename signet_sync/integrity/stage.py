@@ -6,7 +6,7 @@ import json
 
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.storage import files
 from signet_sync.storage.database import batches
 from signet_sync.sync.store import passes, violations
@@ -34,11 +34,11 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     if settings.seals_keep_days:
         due = violations.list_older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
     paths = _list_unchanged(workspace, due)
-    if paths or (since is not None and recall_events.any_before(database, since)):
+    if paths or (since is not None and promotions.any_before(database, since)):
         with database.transaction():
             violations.drop_bytes(database, paths)
             if since is not None:
-                recall_events.drop_before(database, since)
+                promotions.drop_before(database, since)
             passes.expect(database, "wipe_due")
     # Deleted rows are overwritten in the log and in free space; if a reader prevents it, the next pass tries again.
     if passes.is_due(database, "wipe_due") and database.checkpoint(truncate=True):

@@ -14,7 +14,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
 from signet_sync.memories.promotion_score import Promotion
-from signet_sync.memories.store import promotions, recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -106,7 +106,7 @@ def weigh_recalled(database: Database, settings: Settings, agent_id: str, now_us
     found = []
     # Expired hits do not count, even if not yet deleted.
     since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
-    for one, totals, risen in recall_events.list_found_since(database, agent_id, since_us):
+    for one, totals, risen in promotions.list_found_since(database, agent_id, since_us):
         memory = promotion_score.weigh(one, totals, now_us)
         lacks = () if risen else promotion_score.lacking(memory, settings.dream_min_score)
         found.append(RecalledMemory(memory, lacks, risen))
@@ -119,7 +119,7 @@ def prune(workspace: Workspace, now_us: int) -> int:
     if not days:
         return 0
     with workspace.database.transaction():
-        return recall_events.drop_before(workspace.database, now_us - int(days * DAY))
+        return promotions.drop_before(workspace.database, now_us - int(days * DAY))
 
 
 # ── schedule ──
@@ -132,7 +132,7 @@ def due(workspace: Workspace, now_us: int) -> Iterator[str]:
     """
     interval = int(workspace.settings.dream_interval * SECOND)
     for agent_id in counts.agents(workspace.database):
-        first = recall_events.first_at(workspace.database, agent_id)
+        first = promotions.first_at(workspace.database, agent_id)
         if first is None:
             continue
         last = promotions.last_sweep(workspace.database, agent_id, until_us=now_us)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from signet_sync.embeddings.store import near
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.timestamps import day_of
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.recall import search
 from signet_sync.recall.as_text import split_turns
 from signet_sync.recall.hits import FLOOR, RankedHit, list_file_hits, list_running_hits, rank_hits, words_held
@@ -113,7 +113,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHi
     if not scored:
         return True
     asked = " ".join(sanitize_beginning(text, MOST_READ).split())
-    return recall_events.record(database, agent_id, asked, scored, at_us)
+    return promotions.record(database, agent_id, asked, scored, at_us)
 
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:

@@ -15,7 +15,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.memories.promotion_score import Promotion
-from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_backed_up
@@ -86,7 +86,7 @@ def put(database: Database) -> None:
     ):
         database.execute(
             "insert into recall_events(agent_id, memory_id, query, score, at_us) values(?, ?, ?, 1.0, ?)",
-            (agent, found, recall_events.digest(query), NOW_US),
+            (agent, found, promotions.digest(query), NOW_US),
         )
     risen = [Promotion(one, 0.9, 3, 1.0, 1.0, 1.0, 1.0, 1, 3, NOW_US) for one in (lamp, opals)]
     promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 2, len(risen), 0), risen)

@@ -22,7 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, Totals, weigh
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.recall.operations import recall as find
 from signet_sync.recall.search import Within
 from signet_sync.settings.model import Settings
@@ -78,7 +78,7 @@ def counted(vault: Vault, agent: str = "default") -> Any:
 def hit(database: Database, memory_id: str, *found: RecallEvent, agent: str = "default") -> None:
     """Records hits on a memory."""
     for event in found:
-        assert recall_events.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
+        assert promotions.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
 
 
 def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[RecallEvent]:
@@ -91,7 +91,7 @@ def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -
 
 def seen(database: Database, memory_id: str, agent: str = "default") -> Promotion | None:
     """The signals of a memory now, from what SQL counts; None without any."""
-    counted = {one: totals for one, totals, *_ in recall_events.list_found_since(database, agent, 0)}
+    counted = {one: totals for one, totals, *_ in promotions.list_found_since(database, agent, 0)}
     return weigh(memory_id, counted[memory_id], NOW_US) if memory_id in counted else None
 
 
@@ -169,9 +169,9 @@ def test_totals_are_of_one_memory_of_one_agent_since_a_day(vault: Vault, databas
     hit(database, luis, *hits(1.0, 0.5, 0.25, queries=2, days=3))
     hit(database, other, *hits(1.0, at_us=NOW_US - DAY))
     hit(database, luis, *hits(1.0), agent="scout")
-    found = {one: totals for one, totals, _ in recall_events.list_found_since(database, "default", 0)}
+    found = {one: totals for one, totals, _ in promotions.list_found_since(database, "default", 0)}
     assert found == {luis: Totals(3, 1.75, NOW_US, 2, 3), other: Totals(1, 1.0, NOW_US - DAY, 1, 1)}
-    newest = recall_events.list_found_since(database, "default", NOW_US - DAY + 1)
+    newest = promotions.list_found_since(database, "default", NOW_US - DAY + 1)
     assert [(one, totals) for one, totals, _ in newest] == [(luis, Totals(1, 1.0, NOW_US, 1, 1))]
 
 

@@ -22,7 +22,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.recall import pinning
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
@@ -316,7 +316,7 @@ def _recalled(vault: Vault, dreams: bool) -> None:
         rows = list(workspace.database.execute("select id, content from memories order by id"))
         for memory_id, content in rows:
             for query in ("the queue", "lantern", content):
-                recall_events.record(workspace.database, "default", query, [(memory_id, 1.0)], NOW_US)
+                promotions.record(workspace.database, "default", query, [(memory_id, 1.0)], NOW_US)
         if dreams:
             promotion.dream(workspace, "default", NOW_US - DAY)
     vault.reindex()

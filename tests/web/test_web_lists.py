@@ -20,7 +20,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import promotions
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
@@ -72,7 +72,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
             for sweep_at in (NOW_US - 6 * DAY, NOW_US - 5 * DAY, NOW_US - 4 * DAY):
                 while hits and hits[0][0] < sweep_at:
                     at_us, query, text, place = hits.pop(0)
-                    recall_events.record(
+                    promotions.record(
                         workspace.database,
                         "default",
                         query,
@@ -81,7 +81,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                     )
                 promotion.dream(workspace, "default", sweep_at)
             for at_us, query, text, place in hits:
-                recall_events.record(
+                promotions.record(
                     workspace.database,
                     "default",
                     query,
