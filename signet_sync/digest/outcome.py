@@ -110,7 +110,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         line = headline(turn.report.text, fetched)
         # What a report names and a later command removed did not come out.
         gone = any(turn.number < at and name in line for name, at in deeds.removed.items())
-        if line and not gone and (not pieces or overlap(line, " ".join(pieces)) < 0.75):
+        if line and not gone and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
@@ -135,6 +135,11 @@ def _witness(deeds: Deeds) -> Iterator[str]:
         yield "later edits uncommitted" if deeds.commits else "not committed"
     if deeds.failing and deeds.changed:
         yield "the last test run failed"
+
+
+def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
+    fresh = stems(line) - stems(" ".join(pieces))
+    return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
 def _find_noted_outcome(turns: Sequence[Turn], fetched: Printed) -> str:
