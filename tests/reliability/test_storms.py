@@ -218,6 +218,8 @@ def test_who_is_idle_writes_nothing(vault: Vault) -> None:
         requests = [request for request, _ in agent.done[passes:]]
         after = everything(vault)
     moved = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    # SQLite makes these whenever a reader opens the database, and deletes them with the last one.
+    moved = [path for path in moved if not path.endswith((".db-wal", ".db-shm"))]
     beside = [request for request in requests if request.paths is not None]
     assert moved == [] and beside == []
 
