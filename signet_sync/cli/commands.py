@@ -36,7 +36,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "context": ("context", "Print the context that a session gets at its start."),
         "handoff": ("context", "Print what another agent needs to go on, or start it with that."),
         "expand": ("recall", "Follow a handle of MEMORY.md down to the transcript."),
-        "pin": ("memory", "Pin a memory, statement or session to the top of MEMORY.md."),
+        "pin": ("memory", "Pin a memory, statement or project to the top of MEMORY.md."),
         "dream": ("memory", "Promote memories that are recalled often into MEMORY.md."),
     },
     "entities": {

@@ -69,8 +69,8 @@ _WORDS: dict[str, tuple[Mark, str]] = {
 _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget removes it.
 
 \b
-HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of a
-file of a session, or a session (its summary). Without it, what is pinned is listed.
+HANDLE is the id of a memory, statement or project, as MEMORY.md, recall and expand show it
+(^m-…, ^f-…, ^t-…). Without it, what is pinned is listed.
 """
 
 
