@@ -248,11 +248,6 @@ def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDo
     return _with_text(document, section, kept, gap, f"- {text}")
 
 
-def put_body(document: EntityDocument, name: str, body: str) -> EntityDocument:
-    """Sets the exact body of a section, as a person wrote it. Raises as `find`."""
-    return _with_body(document, find(document, name), body)
-
-
 def _with_text(document: EntityDocument, section: DocumentSection, kept: str, gap: str, text: str) -> EntityDocument:
     """Gives a section a text, after a part of the old one that is kept; uses the line ends of the file."""
     added = (gap + text if kept else text).replace("\n", _line_end(document.head))

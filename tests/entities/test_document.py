@@ -1,6 +1,7 @@
 """The grammar of entity files: read and written back alike, edited in one place, forged in none."""
 
 import re
+from dataclasses import replace as but
 
 import pytest
 from hypothesis import assume, example, given
@@ -18,7 +19,6 @@ from signet_sync.entities.document import (
     items,
     parse,
     prune_item,
-    put_body,
     render,
     replace,
     reread,
@@ -31,6 +31,14 @@ from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.entity_paths import shapes
 
 PART = shapes("part")
+
+
+def put_body(document, name, body):
+    """The document with the exact body of a section, as a person wrote it."""
+    section = find(document, name)
+    return but(document, sections=tuple(but(one, body=body) if one is section else one for one in document.sections))
+
+
 # What opens, closes or forges something for a reader of Markdown or for Obsidian, and plain words between.
 PIECES = [
     "word", "two words", "", "", " ", "# One", "## Role", "##", "### Three", "## Evil ##", "   ## in", "    ## code",

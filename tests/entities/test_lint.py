@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from test_document import put_body
 
 from signet_sync.entities.agent_text import SafeText
-from signet_sync.entities.document import EntityDocument, append_item, blank, parse, put_body, render
+from signet_sync.entities.document import EntityDocument, append_item, blank, parse, render
 from signet_sync.entities.lint import lint
 from signet_sync.formats.entity_paths import KINDS, shapes
 
