@@ -21,7 +21,7 @@ from signet_sync.cli.parsing import OfWorkspace, SharedOption, command
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.ids import agent_for, require_agent
 from signet_sync.formats.paths import display
-from signet_sync.migration import operations
+from signet_sync.migration import others, signet
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun
@@ -229,7 +229,7 @@ A backup is written before; `backup restore FILE --replace` goes back to its mem
 
 
 @command("--dry-run", "--yes", "--now", "--json", help=_HELP, short_help="Bring over what another program remembers.")
-@click.argument("program", type=click.Choice(["signet", *operations.READERS]), metavar="PROGRAM")
+@click.argument("program", type=click.Choice(["signet", *others.READERS]), metavar="PROGRAM")
 @click.argument("path", required=False)
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
 def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
@@ -239,22 +239,21 @@ def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes
     if path is None:
         raise click.UsageError(f"migrate {program} needs a PATH")
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run)
+        found = others.bring(workspace, program, path, context.now_us, write=not dry_run)
     context.answer(found.document(), lambda: _show_report(context, found))
     return 0
 
 
 def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
-    from signet_sync.migration import databases
     from signet_sync.pages.others import daemon_pid
 
-    path = databases.find_database(context.root, place)
+    path = signet.find_database(context.root, place)
 
     def ask(number: int) -> None:
         context.confirm(f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
 
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = operations.migrate(
+        found = signet.migrate(
             workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
         )
     left = ["take Signet's hooks, MCP servers and plug-ins out of your coding agents"]

@@ -1,8 +1,8 @@
 """Defines what another program remembers as one record, cuts its text into memories, and accounts for each."""
 
-import re
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
-from signet_sync.text.index_words import CJK
+from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, clean_text, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
@@ -23,18 +23,14 @@ EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
-NO_STATEMENT = "states nothing: a label, links, a question, rows of a table, code, or a conversation"
+NOT_VALID = "not valid"
+OF_REMOVED = "its session was removed"
 
 _LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
 _MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
-_ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
-_LABEL = late(r"[^\n]{0,200}:\W*|#{1,6} [^\n]*|(\*\*|__)(?:[^\s.!]+\s+){0,5}[^\s.!]+\1\W*")
-_CODE_BLOCK = late(r"^ {0,6}(`{3,}|~{3,}).*?(?:^ {0,6}\1|\Z)", re.MULTILINE | re.DOTALL)
-_LINK = late(r"!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|<?\bhttps?://\S+")
-_WORD = late(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*")
-_CJK_WORD = late(rf"[{CJK}]{{2}}")
-_SIGNS = ".,;:!?()[]\"'*_`…–—-"
+# Of a database another program wrote: a column's text by its name.
+Row = Mapping[str, str | None]
 
 
 class Item(NamedTuple):
@@ -66,18 +62,19 @@ def kind_of(given: str) -> str:
     return name if name in TYPES else "note"
 
 
-def statement(text: str) -> str:
-    """Returns a text of a note without rows of tables, which state nothing; nothing of a label."""
-    left = "\n".join(line for line in text.split("\n") if not _ROW.fullmatch(line)).strip()
-    return "" if _LABEL.fullmatch(left) else left
+def time_of(row: Row, *names: str, now_us: int) -> int:
+    """Returns the first time of a row that can be read, in microseconds since 1970 UTC, none after `now_us`."""
+    found = (parse_instant(text.strip()) for name in names if (text := row.get(name)))
+    return min(max(next((at for at in found if at is not None), now_us), 0), now_us)
 
 
-def states(text: str, least: int) -> bool:
-    """Returns whether a text says something in so many words, without its code and links; a question does not."""
-    bare = _LINK.sub(" ", _CODE_BLOCK.sub(" ", text)).strip("\"'*_`) \n")
-    tokens = (token.strip(_SIGNS) for token in bare.split())
-    words = len(_CJK_WORD.findall(bare)) + sum(_WORD.fullmatch(token) is not None for token in tokens)
-    return words >= least and not bare.endswith(("?", "？", ":", "："))
+def list_items(text: str | None) -> list[str]:
+    """Returns the items of a JSON list, or of a text with commas."""
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        value = (text or "").split(",")
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:

@@ -1,34 +1,97 @@
-"""Brings over what Signet remembers: removals first, then sessions, memories, and what it says of names."""
+"""Brings over what Signet's database of any version remembers: removals first, then sessions, memories, entities."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 from signet_sync.capture.harnesses.reader import JsonLines
 from signet_sync.capture.transcripts import lines
-from signet_sync.errors import HarnessError
+from signet_sync.errors import Halted, HarnessError, UsageError
 from signet_sync.formats.artifact import Tombstone
+from signet_sync.formats.ids import token_of
+from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
-from signet_sync.migration.items import Item, Left, Report
-from signet_sync.migration.signet_rows import (
-    DELETED,
-    NOT_ACTIVE,
-    NOT_VALID,
-    OF_REMOVED,
-    Row,
-    agent_of,
-    is_of_several,
-    is_set,
-    time_of,
-)
+from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Item, Left, Report, Row, time_of
+from signet_sync.migration.others import Format, opened
+from signet_sync.migration.signet_rows import DELETED, NOT_ACTIVE, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
-from signet_sync.storage import files
+from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.foreign import ForeignDatabase
+from signet_sync.sync import engine
 from signet_sync.sync import tombstones as tombstones_files
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.store import sessions as sessions_store
+from signet_sync.sync.store import tombstones as tombstones_store
+from signet_sync.sync.workspace import Outcome, Request, Workspace
+from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+_COLUMNS = {signet_tombstones.TABLE: signet_tombstones.COLUMNS, **signet_rows.COLUMNS}
+SIGNET: Format = ("Signet", _COLUMNS, "memories", ("id", "content"))
+
+
+def find_database(root: str, given: str | None) -> str:
+    """Returns the path of Signet's database: of the workspace, or of the file or folder that a person gives."""
+    where = os.path.realpath(os.path.expanduser(given)) if given is not None else root
+    if os.path.isfile(where):
+        return where
+    for place in SIGNET_DATABASES:
+        path = os.path.join(where, place)
+        if os.path.lexists(path):
+            return path
+    hint = "give its place: signet-sync migrate signet PATH (a memories.db, or the folder of a workspace)"
+    raise UsageError("there is no database of Signet", path=where, hint=hint, code="no-database")
+
+
+def migrate(
+    workspace: Workspace, path: str, now_us: int, *, write: bool, confirm: Callable[[int], None], accept_removals: bool
+) -> Report:
+    """Brings what is not here yet from Signet's database at a path; without `write` only reports what would come.
+
+    Ended early, it is finished by the same call. `confirm` is called if sessions that are here are about to be removed,
+    with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
+    """
+    report = Report(path, dry_run=not write)
+    with opened(path, SIGNET) as signet:
+        if write:
+            # What Signet removed is confirmed first.
+            _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
+        migration = SignetMigration(workspace, signet, report, now_us, write=write)
+        tombstones = migration.removals()
+        tokens = {(one.agent_id, one.session_token) for one in tombstones}
+        covered = 0
+        for agent_id, token, session_id, key in sessions_store.every(workspace.database):
+            named = {token, *(token_of(agent_id, name) for name in (session_id, key) if name)}
+            covered += any((agent_id, one) in tokens for one in named)
+        if write and covered:
+            cliff = None if accept_removals else signet_tombstones.cliff_of(workspace, tombstones)
+            if cliff is not None:  # the database may be damaged, or another workspace's
+                hint = "is it the database of this workspace? if they are to be removed: --accept-removals"
+                raise Halted(f"{cliff.message}; nothing was brought", path=path, hint=hint)
+            confirm(covered)
+        if covered:
+            report.notes.append(
+                f"{'' if write else 'to be '}removed here, as in Signet: {count_noun(covered, 'session')}"
+            )
+        if write and tombstones:
+            # Ended early, the next pass finishes what this has begun.
+            with state_dir.workspace_lock(workspace.state):
+                for one in tombstones:
+                    tombstones_files.put(workspace.root, one)
+                with workspace.database.transaction(durable=True):
+                    tombstones_store.mirror(workspace.database, tombstones)
+                _require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
+        migration.bring()
+    return report
+
+
+def _require_whole(outcome: Outcome) -> None:
+    """Raises `Halted` if a pass was halted."""
+    if outcome.cliff is not None:
+        hint = "bring the files back, or first: signet-sync reindex --accept-removals"
+        raise Halted(f"passes are halted: {outcome.cliff.message}; nothing was brought", hint=hint)
 
 
 class SignetMigration:
@@ -85,13 +148,6 @@ class SignetMigration:
         for table in self.signet.tables:
             if table not in known and signet_rows.WITHOUT_WORDS.fullmatch(table) is None:
                 self.report.left(table, "a table that is not known here", self.signet.count(table))
-        odd = sorted(
-            f"{table}.{column}"
-            for table, columns in signet_rows.COLUMNS.items()
-            for column in self.signet.columns(table).difference(columns, signet_rows.UNUSED_COLUMNS)
-        )
-        if odd:
-            self.report.notes.append(f"columns that are not known here were not read: {', '.join(odd)[:2000]}")
         self.memories.finish()
 
     # ── sessions ──

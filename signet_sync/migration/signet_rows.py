@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
-from signet_sync.formats.timestamps import parse_instant
-from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left
+from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left, Row, list_items, time_of
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import flatten
 
-Row = Mapping[str, str | None]
-
 DELETED = "forgotten in Signet"
-OF_REMOVED = "its session was removed"
 NOT_ACTIVE = "superseded or archived in Signet"
-NOT_VALID = "not valid"
 OF_ONE = "of one session, which is brought itself"
 
 # What is read of each table beside the tombstones; whatever a version lacks is None.
@@ -56,7 +50,7 @@ NOT_BROUGHT = {
         "neither remembered nor a session",
     ),
 }
-# What follows from the rest, or holds nothing that a person would miss; and columns of tables that are read, likewise.
+# What follows from the rest, or holds nothing that a person would miss.
 WITHOUT_WORDS = late(
     r"(?:aggregate|derived|dreaming|embeddings?|job|legacy_markdown|native_source|path_feedback|schema_migrations|skill"
     r"|source|task|telemetry|temporal_edges|transcript|umap|vec)(?:_\w+)?|memories_d\w+|mcp_invocations|agents|api_keys"
@@ -66,20 +60,6 @@ WITHOUT_WORDS = late(
     r"|search_telemetry)|session_(?:checkpoints|claims|context_\w+|extract_\w+|memories|recall_events|scores)"
     r"|cross_agent_message_receipts"
 )
-UNUSED_COLUMNS = frozenset(
-    """access_count archive_reason archived_by attempts base_hash base_revision canonical_name captured_at category
-    claim_key community_id completed_at confidence content content_hash created_at deleted_at embedding embedding_model
-    ended_at entry_hash entry_id error evidence_meta extraction_model extraction_status first_revision group_key
-    harness hash_scope id idempotency_key importance last_accessed last_revision last_synthesized_at manifest_path
-    manual_override max_attempts memory_kind memory_sentence memory_sentence_quality mentions meta_json
-    normalized_content ordinal pass_id pinned pinned_at previous_attribute_id project proposal_evidence proposal_id
-    raw_transcript rendered_token_count review_after runtime_path source_external_id source_id source_identity
-    source_kind source_meta_json source_mtime_ms source_node_id source_parent_path source_path source_record_id
-    source_ref source_refs_json source_root source_section source_sha256 source_type started_at summary_status
-    superseded_at superseded_reason supporting_quotes_json token_count transcript transcript_path update_count
-    updated_at updated_by vector_clock version version_root_id weight who why""".split()
-)
-
 # Where a memory comes from that no session here said, and no person.
 SIGNET = ("", "signet")
 IMPORTANT = 0.8
@@ -99,12 +79,6 @@ def agent_of(row: Row) -> str:
     return agent_id
 
 
-def time_of(row: Row, *names: str, now_us: int) -> int:
-    """Returns the first time of a row that can be read, in microseconds since 1970 UTC, none after `now_us`."""
-    found = (parse_instant(text.strip()) for name in names if (text := row.get(name)))
-    return min(max(next((at for at in found if at is not None), now_us), 0), now_us)
-
-
 def is_set(value: str | None) -> bool:
     """Returns whether a column that SQLite keeps as a number or text says yes."""
     return (value or "").strip().lower() not in ("", "0", "0.0", "false", "no")
@@ -115,15 +89,6 @@ def _is_active(row: Row) -> bool:
     status = (row.get("status") or "active").strip().lower()
     ended = any(row.get(name) for name in ("superseded_by", "stale_at", "archived_at"))
     return status in ("active", "current", "confirmed") and not ended
-
-
-def list_items(text: str | None) -> list[str]:
-    """Returns the items of a JSON list, or of a text with commas."""
-    try:
-        value = json.loads(text or "")
-    except (ValueError, RecursionError):
-        value = (text or "").split(",")
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def memory(row: Row, *, now_us: int) -> Item:

@@ -25,8 +25,7 @@ from signet_sync.graph import words
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
-from signet_sync.migration.items import EMPTY, NO_AGENT, Item, Left, Report, own_tags, parts_of
-from signet_sync.migration.signet_rows import NOT_VALID, OF_REMOVED
+from signet_sync.migration.items import EMPTY, NO_AGENT, NOT_VALID, OF_REMOVED, Item, Left, Report, own_tags, parts_of
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.live.turns import missing_in, turns_in
@@ -43,8 +42,6 @@ from signet_sync.text.memory import TYPES, memory_id
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
 
-BATCH = 500
-
 
 def back_up_once(workspace: Workspace, report: Report, now_us: int) -> None:
     """Writes a backup before the first thing is brought; one from before a removal would be cleaned by that."""
@@ -54,14 +51,13 @@ def back_up_once(workspace: Workspace, report: Report, now_us: int) -> None:
 
 
 class MemoryWriter:
-    """Writes items in batches; without `write` it only decides, as if each had been brought."""
+    """Writes items; without `write` it only decides, as if each had been brought."""
 
     def __init__(self, workspace: Workspace, report: Report, now_us: int, *, write: bool) -> None:
         self.workspace = workspace
         self.report = report
         self.now_us = now_us
         self.write = write
-        self._agents: set[str] = set()
         # What is here, or was decided.
         self._here = set(memories.ids(workspace.database))
         self._waiting: list[tuple[Item, list[Memory]]] = []
@@ -85,19 +81,16 @@ class MemoryWriter:
         self.report.redactions.update(redactions)
         if self.write:
             self._waiting.append((item, new))
-            if len(self._waiting) >= BATCH:
-                self.flush()
         return True
 
-    def flush(self) -> None:
-        """Writes what waits, in one transaction."""
+    def finish(self) -> None:
+        """Writes what waits, in one transaction, and updates pages and the automatic backup."""
         if not self._waiting:
             return
         back_up_once(self.workspace, self.report, self.now_us)
         database, at = self.workspace.database, iso(self.now_us)
-        pinned = []
+        stored, pinned = list[Memory](), list[Word]()
         with state_dir.workspace_lock(self.workspace.state), database.transaction(durable=True):
-            stored = []
             for item, some in self._waiting:
                 for memory in some:
                     if memories.get(database, *memory[:2]) is None:  # else a person said the same meanwhile
@@ -106,16 +99,10 @@ class MemoryWriter:
                         stored.append(new[0])
                         if item.pinned:
                             pinned.append(Word(memory.agent_id, memory.id, "pinned", at))
-                        self._agents.add(memory.agent_id)
             memories.index(database, stored)
             word_files.add(self.workspace, pinned)
             words.follow(self.workspace)
-        self._waiting.clear()
-
-    def finish(self) -> None:
-        """Writes what waits, and updates pages and the automatic backup."""
-        self.flush()
-        for agent_id in sorted(self._agents):
+        for agent_id in sorted({memory.agent_id for memory in stored}):
             with state_dir.workspace_lock(self.workspace.state):
                 memories_operations.first_pass(self.workspace, self.now_us)
                 waiting = memories_operations.settle(self.workspace, agent_id, self.now_us)

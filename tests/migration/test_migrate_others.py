@@ -19,8 +19,7 @@ from invented_secrets import some
 from other_memories import SOURCES, Memory, claude_mem, state_of
 from workbench import NOW, Vault, tree
 
-from signet_sync.memories.store import memories
-from signet_sync.migration import markdown_notes, writer
+from signet_sync.migration import others
 from signet_sync.migration.items import FILES
 
 SECRET = "ghp_" + some(Random(31), 36)
@@ -96,28 +95,6 @@ def test_the_backup_of_before_takes_back_what_came_since(vault: Vault, tmp_path:
     assert counted(migrate(vault, "claude-mem", place), "brought") == len(source.memories)
 
 
-def test_a_run_that_is_cut_off_is_finished_by_the_next(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = SOURCES["openclaw-memory"].lay(tmp_path / "theirs")
-    add, written = memories.store, list[str]()
-
-    def cut_off(*given: Any, **options: Any) -> Any:
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(given[1].id)
-        return add(*given, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(writer, "BATCH", 2)
-        patch.setattr(memories, "store", cut_off)
-        assert vault.call("migrate", "openclaw-memory", str(place), "--now", NOW).code != 0
-    assert len(remembered(vault)) == 2, "a batch that is cut off leaves nothing"
-    done = migrate(vault, "openclaw-memory", place)
-    assert counted(done, "brought") == 4 and counted(done, "here") == 2
-    assert len(remembered(vault)) == 6 == vault.rows("select count(*) from memory_sources")[0][0]
-
-
 # ── what a source may be ──
 
 
@@ -147,7 +124,7 @@ def test_an_older_claude_mem_has_fewer_columns(vault: Vault, tmp_path: Path) -> 
 )  # fmt: skip
 def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observations: int, relations: int) -> None:
     (tmp_path / "note.md").write_text(f"{line}\n")
-    found = [one.account for one in markdown_notes.read_basic_memory(str(tmp_path), NOW_US)]
+    found = [one.account for one in others.read_basic_memory(str(tmp_path), NOW_US)]
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
 
 
@@ -157,7 +134,7 @@ def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observati
         ("- Trimmed the wick", 1), ("The lamp smokes at dusk.", 1), ("- **Lamp:** smokes at dusk", 1),
         ("- **Lit** the [lamp](https://x.example/y) at dusk", 1), ("ランプは煙を出します", 1),
         ("**The lamp smokes at dusk.**", 1),
-        ("**Relevant Hashtags**", 0), ("| lamp | smokes at dusk |", 0),
+        ("**Relevant Hashtags**", 0), ("| lamp | smokes |\n|---|---|\n| at dusk | always |", 0),
         ("- **Session ID**: 5e551001-0000-4000-8000-000000000001", 0),
         ("- Which lamp smokes at dusk?", 0), ("- [What the lamp does](https://x.example/the-lamp-at-dusk)", 0),
         ("![The lamp at dusk](a/b/c.png)", 0), ("```\nlight the lamp now\n```", 0), ("- wick", 0),
@@ -262,7 +239,7 @@ def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, mo
     (place / "ours.md").write_bytes((vault / "MEMORY.md").read_bytes() + b"\n- [fact] theirs\n")
     for path in (vault / "memory").glob("*--summary.md"):
         (place / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(markdown_notes, "MOST_BYTES", 1_400)
+    monkeypatch.setattr(others, "MOST_BYTES", 1_400)
     done = migrate(vault, "basic-memory", place)
     assert done["tables"]["observations"] == {
         "rows": 1, "brought": 1, "here": 0, "left": {},
@@ -283,11 +260,8 @@ def test_numbers_and_lengths_are_bounded(vault: Vault, tmp_path: Path, monkeypat
     done = migrate(vault, "mem0-export", place)
     assert done["tables"]["memories"]["left"] == {"longer than 64,000 characters": 1, "no words in it": 1}
     assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 2
-    monkeypatch.setattr("signet_sync.migration.databases.MOST_BYTES", 100)
+    monkeypatch.setattr("signet_sync.migration.others.MOST_EXPORTED", 100)
     assert migrate(vault, "mem0-export", place, code=2)["code"] == "file-unreadable"
-    monkeypatch.setattr(markdown_notes, "MOST_FILES", 2)
-    notes = SOURCES["basic-memory"].lay(tmp_path / "theirs")
-    assert migrate(vault, "basic-memory", notes, code=2)["code"] == "too-many-files"
 
 
 # ── secrets, and anything at all ──
@@ -351,7 +325,7 @@ MARKDOWN = st.lists(st.one_of(MARKS, WILD, st.sampled_from(["\n", "\n\n", "lamp"
 def test_any_markdown_is_read(text: str) -> None:
     with TemporaryDirectory() as place:
         Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
-        for read in (markdown_notes.read_basic_memory, markdown_notes.read_openclaw_memory):
+        for read in (others.read_basic_memory, others.read_openclaw_memory):
             for found in read(place, NOW_US):
                 assert found.account == FILES or 0 <= found.at_us <= NOW_US
 
@@ -363,9 +337,9 @@ def test_any_markdown_is_read(text: str) -> None:
 )
 def test_no_word_of_a_note_is_lost(lines: list[tuple[str, str]]) -> None:
     body = "\n".join(mark + word for mark, word in lines)
-    assert sorted(
-        word for piece in markdown_notes.pieces(body) for word in piece.whole.split() if word.isalpha()
-    ) == sorted(word for _, word in lines)
+    assert sorted(word for piece in others.pieces(body) for word in piece.whole.split() if word.isalpha()) == sorted(
+        word for _, word in lines
+    )
 
 
 ROWS = st.lists(

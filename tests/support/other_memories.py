@@ -138,8 +138,6 @@ _LASTING = """# Memory of Ada
   - but with lemon
 - Short answers
 
-Things to know:
-
 1. The server is called zeta.
 
 ```sh
@@ -229,7 +227,7 @@ SOURCES: dict[str, Source] = {
             Memory("Preferences: Tea without milk\n- but with lemon", "note", ("openclaw",), TODAY, True),
             Memory("Preferences: Short answers", "note", ("openclaw",), TODAY, True),
             Memory(
-                "Things to know: The server is called zeta.\n```sh\nssh zeta\n```", "note", ("openclaw",), TODAY, True
+                "Preferences: The server is called zeta.\n```sh\nssh zeta\n```", "note", ("openclaw",), TODAY, True
             ),
             Memory("A paragraph\nof two lines.", "note", ("openclaw",), TODAY, True),
             Memory("Trimmed the wick", "note", ("openclaw",), "2026-02-03"),

@@ -1,32 +1,187 @@
-"""Reads notes in Markdown: what OpenClaw remembers, and what basic-memory's lists state.
+"""Brings what four other programs remember, or reports beforehand what would come.
 
-From a folder that a person named: no link is followed, sizes and numbers are bounded.
+claude-mem's database of any version, beside the running program; basic-memory's and OpenClaw's notes, of which no link
+is followed; an export of mem0.
 """
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
-from itertools import islice
 from textwrap import dedent
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signet_sync.capture.transcripts import require_own_file, unreadable
 from signet_sync.errors import HarnessError, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, Value, parse
+from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_since
-from signet_sync.migration.items import FILES, NO_STATEMENT, Item, kind_of, statement, states
+from signet_sync.migration.items import FILES, TOO_LONG, Item, Report, Row, kind_of, list_items, time_of
+from signet_sync.migration.writer import MemoryWriter
 from signet_sync.storage import files
+from signet_sync.storage.database import foreign
+from signet_sync.storage.database.foreign import ForeignDatabase
 from signet_sync.storage.files import folder
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.index_words import CJK
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-MOST_BYTES = 1024 * 1024
-MOST_FILES = 20_000
+# What is read of a program's database, and the table and columns by which it is recognised.
+Format = tuple[str, Mapping[str, tuple[str, ...]], str, tuple[str, ...]]
+MOST_NAMED = 20  # files that are left are named up to this number; all are counted
+
+
+def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: bool) -> Report:
+    """Brings what a program remembers at a path and is not here; without `write` only reports what would come.
+
+    What cannot be read as a whole is refused before anything is written. Ended early, it is finished by the same call.
+    Raises `HarnessError`, `UsageError`, `WorkspaceError`, `DatabaseError`.
+    """
+    report = Report(path, dry_run=not write)
+    writer = MemoryWriter(workspace, report, now_us, write=write)
+    for found in list(READERS[program](path, now_us)):
+        item = found._replace(origin=("", program))
+        with report.accounted(item.account) as account:
+            account.is_new = writer.bring(item)
+        if item.account == FILES and report.accounts[FILES].rows <= MOST_NAMED:
+            report.notes.append(f"{item.text} was left: {item.left}")
+    writer.finish()
+    return report
+
+
+@contextmanager
+def opened(path: str, written: Format) -> Iterator[ForeignDatabase]:
+    """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    try:
+        require_own_file(path, os.lstat(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    program, columns, known, needed = written
+    with foreign.reading(path, program, columns) as database:
+        # Another program's, an unknown version and a damaged file are refused before anything is brought.
+        if not database.columns(known) >= {*needed}:
+            what = f"it has no table `{known}` with {' and '.join(needed)}"
+            hint = f"name {program}'s own database; if it is, upgrade signet-sync"
+            raise HarnessError(what, path=path, hint=hint, code="database-unknown")
+        if not all(database.is_sound(table) for table in database.tables if table in columns):
+            raise foreign.make_damage_error(path, program)
+        yield database
+
+
+# ── claude-mem ──
+
+_SHARED = ("id", "project", "merged_into_project", "created_at")
+_SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+_CLAUDE_MEM: Format = (
+    "claude-mem",
+    {
+        "observations": (*_SHARED, "type", "title", "subtitle", "narrative", "text", "facts", "concepts"),
+        "session_summaries": (*_SHARED, *_SUMMARY),
+    },
+    "observations",
+    ("id", "type", "project"),
+)
+
+
+def read_claude_mem(path: str, now_us: int) -> Iterator[Item]:
+    """Yields the rows of a database, or of the one in a folder. Raises `HarnessError`, `UsageError`."""
+    path = os.path.realpath(os.path.expanduser(path))
+    path = os.path.join(path, "claude-mem.db") if os.path.isdir(path) else path
+    if not os.path.lexists(path):
+        hint = "give its place, for example: signet-sync migrate claude-mem ~/.claude-mem/claude-mem.db"
+        raise UsageError("there is no database of claude-mem", path=path, hint=hint, code="no-database")
+    with opened(path, _CLAUDE_MEM) as database:
+        for table, words in (("observations", _tell_observation), ("session_summaries", _tell_summary)):
+            for row in database.rows(table):
+                kind = row.get("type") or ""
+                project = row["merged_into_project"] or row["project"] or ""
+                tags = (kind or "summary", project, *list_items(row.get("concepts")))
+                left = TOO_LONG if row.get("bytes") else ""
+                yield Item(table, words(row), time_of(row, "created_at", now_us=now_us), kind_of(kind), tags, left=left)
+
+
+def _tell_observation(row: Row) -> str:
+    # claude-mem puts this subtitle to what a person saves
+    subtitle = "" if row["subtitle"] == "Manual memory" else row["subtitle"]
+    return _join_sentences([row["title"], subtitle, row["narrative"] or row["text"], *list_items(row["facts"])])
+
+
+def _tell_summary(row: Row) -> str:
+    said = ((name.replace("_", " ").capitalize(), (row[name] or "").strip()) for name in _SUMMARY)
+    return _join_sentences([f"{name}: {text}" for name, text in said if text])
+
+
+def _join_sentences(texts: Iterable[str | None]) -> str:
+    """Returns a line for each text, which ends as a sentence does: pages show all of them on one line."""
+    lines = [text.strip() for text in texts if text and text.strip()]
+    return "\n".join(line if line.endswith((".", "!", "?", ":", "…")) else f"{line}." for line in lines)
+
+
+# ── mem0 ──
+
+MOST_EXPORTED = 64 * 1024 * 1024  # bytes
+_UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
+
+
+def read_mem0(path: str, now_us: int) -> Iterator[Item]:
+    """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
+    for row in _read_export(os.path.realpath(os.path.expanduser(path))):
+        yield _memory_of(row, now_us) if isinstance(row, dict) else Item("memories", "", 0, left=_UNKNOWN)
+
+
+def _read_export(path: str) -> list[Any]:
+    where, name = os.path.split(path)
+    found = files.read(where, name, MOST_EXPORTED) if os.path.isdir(where) else None
+    if not isinstance(found, Found):
+        what = "there is no such file" if found is None or found.code == "gone" else found.message
+        raise HarnessError(what, path=path, hint="check the path; nothing was brought", code="file-unreadable")
+    try:
+        document = json.loads(found.raw.decode("utf-8-sig"))
+        rows = document.get("results") if isinstance(document, dict) else document
+        if not isinstance(rows, list) or (rows and not any(isinstance(one, dict) and "memory" in one for one in rows)):
+            raise ValueError("it holds no list of memories")
+    except (RecursionError, ValueError) as error:  # broken JSON, bytes that are not UTF-8
+        hint = "give the whole answer of mem0's `get_all`, saved as JSON; nothing was brought"
+        raise HarnessError(f"it is no export: {error}", path=path, hint=hint, code="export-unknown") from None
+    return rows
+
+
+def _memory_of(row: Mapping[str, Any], now_us: int) -> Item:
+    about = row.get("metadata")
+    about = about if isinstance(about, dict) else {}
+    category, project = _export_text(about, "category"), _export_text(about, "project")
+    categories, user = row.get("categories"), _export_text(row, "user_id")
+    tags = [
+        category,
+        project,
+        *(one for one in (categories if isinstance(categories, list) else ()) if isinstance(one, str)),
+    ]
+    tags += [f"user-{user}"] if user else []
+    times = {name: _export_text(row, name) for name in ("created_at", "updated_at")}
+    at_us = time_of(times, *times, now_us=now_us)
+    ends = parse_since(_export_text(row, "expiration_date"))
+    left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else _UNKNOWN
+    agent_id = _export_text(row, "agent_id") or DEFAULT_AGENT
+    return Item("memories", _export_text(row, "memory"), at_us, kind_of(category), tags, agent_id, left=left)
+
+
+def _export_text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+# ── notes in Markdown ──
+
+MOST_BYTES = 1024 * 1024  # of a note
 
 
 class MarkdownFile(NamedTuple):
@@ -53,10 +208,7 @@ def read_files(
     if not os.path.isdir(path):
         yield _read(*os.path.split(path))
         return
-    found = list(islice(_below(path, wanted), MOST_FILES + 1))
-    if len(found) > MOST_FILES:
-        what = f"it holds more than {MOST_FILES:,} files"
-        raise HarnessError(what, path=path, hint="name a folder in it; nothing was brought", code="too-many-files")
+    found = list(_below(path, wanted))
     if not found:
         raise UsageError(f"there is no file of {program} in it", path=path, hint=hint, code="no-such-path")
     for one in found:
@@ -127,10 +279,9 @@ def parser() -> "MarkdownIt":
 # `[00:01:02]` is a time in a transcript, `[x]` and `[>]` are marks of a task.
 _OBSERVATION = re.compile(r"\[(?P<category>(?![xX]\])[^\[\]()]*[^\W\d_][^\[\]()]*)\]\s+(?P<text>.+)")
 _RELATION = re.compile(
-    r"(?P<how>[^\[`]+)\s+(?<!\\)\[\[(?P<target>[^\[\]|]+)(?:\|[^\[\]]*)?\]\]\s*(?P<context>\([^()]*\))?"
+    r"(?P<how>[^\[`]+)\s+(?<!\\)\[\[(?P<target>[^\[\]|]+)(?:\|[^\[\]]*)?\]\]\s*(?P<context>\([^()]*\))?(?:\s*#bm:\S+)?"
 )
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
-_DIRECTIVE = re.compile(r"\s+#bm:links_to$")
 
 
 def read_basic_memory(path: str, now_us: int) -> Iterator[Item]:
@@ -168,7 +319,7 @@ def _list_items(body: str) -> Iterator[str]:
         elif token.type.removesuffix("_open").removesuffix("_close") in ("blockquote", "table", "heading"):
             others += token.nesting
         elif token.type == "inline" and lists and not others:
-            yield _DIRECTIVE.sub("", " ".join(token.content.split()))
+            yield " ".join(token.content.split())
 
 
 def _note_text(note: MarkdownFile, name: str) -> str:
@@ -189,7 +340,10 @@ _OWN = ("MEMORY.md", "memory.md")
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _MARKER = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
 _SPOKEN = re.compile(r"^(?:user|assistant): ", re.MULTILINE)
-_BLOCKS = ("paragraph_open", "fence", "code_block", "blockquote_open", "html_block")
+_LINK = re.compile(r"!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|<?\bhttps?://\S+")
+_WORD = re.compile(rf"[{CJK}]{{2}}|[^\W\d_]{{2,}}")
+NO_STATEMENT = "states nothing: a label, links, a question, or a conversation"
+_BLOCKS = ("paragraph_open", "fence", "code_block", "blockquote_open")
 
 
 def read_openclaw_memory(path: str, now_us: int) -> Iterator[Item]:
@@ -204,7 +358,7 @@ def read_openclaw_memory(path: str, now_us: int) -> Iterator[Item]:
         for piece in pieces(found.body):
             account = found.path if is_own else "memory/"
             # What was kept on purpose may be brief.
-            empty = not states(statement(piece.text), 2 if is_own else 3) or (piece.spoken and not is_own)
+            empty = not piece.states(2 if is_own else 3) or (piece.spoken and not is_own)
             left = NO_STATEMENT if empty else ""
             yield Item(account, piece.whole, at_us, tags=("openclaw",), private=is_own, left=left)
 
@@ -215,7 +369,7 @@ def _is_memory(path: str) -> bool:
 
 
 class NotePiece(NamedTuple):
-    """A list item or paragraph of a note, the heading or lead-in above it, and whether a conversation is copied."""
+    """A list item or paragraph of a note, the heading above it, and whether a conversation is copied."""
 
     label: str
     text: str
@@ -226,6 +380,11 @@ class NotePiece(NamedTuple):
         """Returns the text below its label."""
         return f"{self.label}: {self.text}" if self.label and self.text else self.text
 
+    def states(self, least: int) -> bool:
+        """Returns whether it says something in so many words, beside its links; a question or a label does not."""
+        bare = _LINK.sub(" ", self.text).strip("\"'*_`) \n")
+        return len(_WORD.findall(bare)) >= least and not bare.endswith(("?", "？", ":", "："))
+
 
 def pieces(body: str) -> list[NotePiece]:
     """Returns list items with what is below them, and paragraphs. Code and quotes belong to what is above them.
@@ -235,30 +394,32 @@ def pieces(body: str) -> list[NotePiece]:
     lines = body.split("\n")
     tokens = parser().parse(body)
     found: list[NotePiece] = []
-    label = lead = ""
-    follows = spoken = False
+    label, follows, spoken = "", False, False
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
             heading = tokens[place + 1].content.strip().rstrip(":")
             says = token.tag != "h1" and any(map(str.isalpha, heading))  # no title of the file, no date
-            label, lead, follows, spoken = heading if says else "", "", False, False
+            label, follows, spoken = heading if says else "", False, False
         elif token.map is not None and token.type == "list_item_open" and token.level == 1:
             first, _, below = "\n".join(lines[slice(*token.map)]).partition("\n")
             text = f"{_MARKER.sub('', first, count=1)}\n{dedent(below)}".strip()
             spoken = spoken or _SPOKEN.search(text) is not None
-            found.append(NotePiece(lead or label, text, spoken))
+            found.append(NotePiece(label, text, spoken))
             follows = True
         elif token.map is not None and token.level == 0 and token.type in _BLOCKS:
             text = "\n".join(lines[slice(*token.map)]).strip()
-            after = next((line for line in islice(lines, token.map[1], None) if line.strip()), "")
-            is_lead = text.endswith(":") and "\n" not in text and _MARKER.match(after) is not None
-            lead = text.rstrip(":") if is_lead else ""
-            if text.startswith("<!--") or is_lead:
-                continue
             spoken = spoken or _SPOKEN.search(text) is not None
             if follows and token.type != "paragraph_open":
                 found[-1] = found[-1]._replace(text=f"{found[-1].text}\n{text}")
-            else:
+            elif token.type in ("paragraph_open", "blockquote_open"):
                 found.append(NotePiece(label, text, spoken))
-            follows = True
+                follows = True
     return found
+
+
+READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
+    "claude-mem": read_claude_mem,
+    "basic-memory": read_basic_memory,
+    "openclaw-memory": read_openclaw_memory,
+    "mem0-export": read_mem0,
+}
