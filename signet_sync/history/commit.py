@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -13,12 +11,12 @@ from typing import TYPE_CHECKING
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import OF_AGENT, display
-from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.snapshot import Found
 from signet_sync.history import repository
 from signet_sync.history.repository import MAIN, run_git
 from signet_sync.storage import files
 from signet_sync.storage.durable import create, sync_folder, unlink
-from signet_sync.storage.files import folder, signature_of
+from signet_sync.storage.files import folder
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_transcript_v2
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ MANY = 2000  # loose objects from which a pack is worthwhile
 FIRST = "workspace init"
 # The committer's address: it marks the name as an agent's id, which no setting can do.
 AGENTS_ADDRESS = "signet-sync@localhost"
-# Clocks of file systems tick: a file written just now may change again without a change of its times.
-_TICK_NS, _COARSE_TICK_NS = 100_000_000, 2_000_000_000
 
 # ── which files ──
 
@@ -60,46 +56,39 @@ BESIDE = {
 }
 
 
-# What was found when a file was read: its signature then, the hex id of its blob, or why it was skipped. Valid for one
-# `sanitizer_stamp`; for another one the caller starts with an empty cache.
-Cache = dict[str, tuple[Signature, str, str]]
-Seen = dict[str, os.stat_result | str]  # the stat of each file, or why it is not read
-
-
-def _scan(root: str) -> Seen:
-    """Returns the stat of every file of the allow-list by path, or why it is not read; links are not followed.
+def _scan(root: str) -> dict[str, str]:
+    """Returns the paths of the allow-list, and of each why it is not read ("": it is); links are not followed.
 
     A name that some file system takes for another one (`git~1`, one with invisible characters) is not read.
     """
-    found: Seen = {}
+    found: dict[str, str] = {}
     pending = [""]
     while pending:
         where = pending.pop()
         prefix = f"{where}/" if where else ""
         try:
             with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
-                inside = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+                inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except FileNotFoundError:
             continue
         except (OSError, WorkspaceError):
             found[where] = "unreadable"
             continue
-        for name, status in inside:
+        for name, is_folder in inside:
             path = prefix + name
-            is_folder = stat.S_ISDIR(status.st_mode)
             wanted = _FOLDERS.fullmatch(path) and not name.startswith(".") if is_folder else _OURS.fullmatch(path)
-            if not wanted or ".git/" in path:
+            if not wanted or ".git/" in path or _TRANSCRIPT.fullmatch(path):
                 continue
             if not name.isprintable() or (is_folder and ("~" in name or ":" in name)):
                 found[path] = "not-a-file"
             elif is_folder:
                 pending.append(path)
             else:
-                found[path] = status if stat.S_ISREG(status.st_mode) else "not-a-file"
+                found[path] = ""
     return found
 
 
-def holds_secret(path: str, raw: bytes) -> bool:
+def _holds_secret(path: str, raw: bytes) -> bool:
     """Returns whether the sanitizer would redact anything in a file or its name."""
     encodings = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
     text = raw.decode(encodings.get(raw[:2], "utf-8"), "replace")
@@ -107,58 +96,36 @@ def holds_secret(path: str, raw: bytes) -> bool:
 
 
 def _next_tree(
-    git: pygit2.Repository, root: str, seen: Seen, before: Entries, cache: Cache, max_bytes: int
+    git: pygit2.Repository, root: str, seen: Mapping[str, str], before: Entries, max_bytes: int
 ) -> tuple[Entries, dict[str, str]]:
     """Returns what the next commit contains, each file as it is, as it was or not at all, and by path why not as it is.
 
     What a person committed beside ours stays. The reasons are `too-large`, `secret`, `not-a-file`, `unreadable`,
-    `unsettled`.
+    `unsettled`. What the last commit has is not searched for secrets again.
     """
-    odd = tuple(f"{path}/" for path, status in seen.items() if isinstance(status, str))
-    entries = {path: entry for path, entry in before.items() if not _OURS.fullmatch(path) or path.startswith(odd)}
-    skipped: dict[str, str] = {}
-    for path, status in sorted(seen.items()):
-        oid, why = None, ""
-        if _TRANSCRIPT.fullmatch(path):
-            why = "transcript"
-        elif isinstance(status, str):
-            why = status
-        elif status.st_size > max_bytes:
-            why = "too-large"
-        else:
-            oid, why = _blob(git, root, path, signature_of(status), before.get(path, (None, 0))[0], cache, max_bytes)
-        if oid is not None:
-            entries[path] = (oid, 0o100644)
-        elif why and path in before:
-            entries[path] = before[path]
-        if why and why != "transcript":
-            skipped[path] = why
-    return entries, skipped
-
-
-def _blob(
-    git: pygit2.Repository, root: str, path: str, now: Signature, last: pygit2.Oid | None, cache: Cache, max_bytes: int
-) -> tuple[pygit2.Oid | None, str]:
-    """Returns the id of a file's blob, or why there is none; reads only what the cache does not know."""
     import pygit2
 
-    signature, known, skipped = cache.get(path) or (None, "", "")
-    # An id counts only if the last tree has it: then the object exists, whatever the cache says.
-    if signature == now and (skipped or (last is not None and str(last) == known)):
-        return (None, skipped) if skipped else (last, "")
-    read = files.read(root, path, max_bytes)
-    if not isinstance(read, Found):
-        return None, "" if read.code == "gone" else read.code
-    why = "secret" if holds_secret(path, read.raw) else ""
-    oid = None if why else pygit2.hash(read.raw)
-    if oid is not None and oid != last:
-        git.create_blob(read.raw)
-    written = max(read.signature.mtime_ns, read.signature.ctime_ns)
-    # Times in whole seconds: the file system has no finer ones.
-    tick = _TICK_NS if read.signature.mtime_ns % 10**9 else _COARSE_TICK_NS
-    if written + tick < time.time_ns():
-        cache[path] = (read.signature, str(oid or ""), why)
-    return oid, why
+    odd = tuple(f"{path}/" for path, why in seen.items() if why)
+    entries = {path: entry for path, entry in before.items() if not _OURS.fullmatch(path) or path.startswith(odd)}
+    skipped: dict[str, str] = {}
+    for path, why in sorted(seen.items()):
+        read = files.read(root, path, max_bytes) if not why else None
+        if isinstance(read, Found):
+            oid = pygit2.hash(read.raw)
+            if oid == before.get(path, (None, 0))[0]:
+                entries[path] = (oid, 0o100644)
+                continue
+            if not _holds_secret(path, read.raw):
+                entries[path] = (git.create_blob(read.raw), 0o100644)
+                continue
+            why = "secret"
+        elif read is not None:
+            why = read.code
+        if why != "gone":
+            skipped[path] = why
+            if path in before:
+                entries[path] = before[path]
+    return entries, skipped
 
 
 # ── committing ──
@@ -173,7 +140,6 @@ def commit(
     author: tuple[str, str],
     agent: tuple[str, str] | None = None,
     now_us: int,
-    cache: Cache,
     max_bytes: int = MAX_BYTES,
 ) -> tuple[str | None, dict[str, str]]:
     """Commits what changed; `author` is name and address, `now_us` is microseconds.
@@ -181,7 +147,7 @@ def commit(
     Returns the commit's 40 hex digits, None if nothing changed, and by path why files are not committed as they are.
     `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
     history begins with a commit of `BESIDE` alone, so that the next one has its own subject. A tracked file that cannot
-    be committed keeps its last version. `cache` is updated. The caller holds the history lock. A kill never leaves an
+    be committed keeps its last version. The caller holds the history lock. A kill never leaves an
     invalid repository: objects are durable before the ref moves. Raises `RepositoryRefused` if the repository is
     damaged or another git command uses it (`history-busy`), `OSError`.
     """
@@ -197,14 +163,12 @@ def commit(
         if parent is not None:
             index.read_tree(parent.tree)
         before = {entry.path: (entry.id, int(entry.mode)) for entry in index}
-        seen = {path: status for path, status in _scan(root).items() if not first or path in BESIDE}
-        entries, skipped = _next_tree(git, root, seen, before, cache, max_bytes)
+        seen = {path: why for path, why in _scan(root).items() if not first or path in BESIDE}
+        entries, skipped = _next_tree(git, root, seen, before, max_bytes)
         index.clear()
         for path, (blob, mode) in entries.items():
             index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode(mode)))
         tree = index.write_tree(git)
-        for path in cache.keys() - entries.keys() - skipped.keys():
-            del cache[path]
         if parent is not None and parent.tree_id == tree:
             if os.path.lexists(os.path.join(root, ".git", _INDEX)):  # a kill came between the ref and the index
                 _publish(git, root, parent, parent.id, index)

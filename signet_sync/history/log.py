@@ -17,7 +17,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
-from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
 if TYPE_CHECKING:
@@ -152,21 +151,17 @@ def list_visible_commits(place: IndexPlace, agent_id: str, limit: int, *, with_d
     Other lines are not shown: what was removed or forgotten must not come back through the history. Raises what
     `list_commits` and reading the index raise.
     """
-    lines_left = files_left = 0
 
     def show_patch(path: str, patch: str) -> str:
         """Returns the added lines of a patch that still exist; "" if there are none or the file is not the agent's."""
-        nonlocal lines_left, files_left
         found = files.read(place.root, path, _SIZE_LIMIT) if owns_path(database, agent_id, path) else None
         if not isinstance(found, Found):
-            files_left += 1
             return ""
         present = set(_presentable(found.raw).split("\n"))
         head, *hunks = patch.split("\n@@")
         shown = [head]
         for numbers, *lines in (hunk.split("\n") for hunk in hunks):
             kept = [line for line in lines if line.startswith((" ", "+")) and line[1:] in present]
-            lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(kept)
             if any(line.startswith("+") for line in kept):
                 # After its numbers git repeats a line of the file.
                 shown.append("\n".join((f"@@{numbers.partition('@@')[0]}@@", *kept)))
@@ -175,9 +170,7 @@ def list_visible_commits(place: IndexPlace, agent_id: str, limit: int, *, with_d
     with reading(place) as database:
         found = list_commits(place.root, limit, with_diff=with_diff, visible=show_patch)
         commits = [_show_commit(database, agent_id, commit) for commit in found.commits]
-    left = [(lines_left, "line", "that no longer exist"), (files_left, "file", "that are gone or not this agent's")]
-    cut = [f"{count_noun(count, what)} {which} are not shown" for count, what, which in left if count]
-    return CommitList(commits, found.diff, "; ".join(filter(None, (found.cut, *cut))))
+    return found._replace(commits=commits)
 
 
 def _show_commit(database: Database, agent_id: str, commit: CommitSummary) -> CommitSummary:

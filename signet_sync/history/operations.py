@@ -13,7 +13,7 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sent
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import TEMPORARY
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, repository, store
+from signet_sync.history import commit, repository
 from signet_sync.history.commit import AGENTS_ADDRESS
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
 from signet_sync.memories.promotion_score import Promotion, sweep_id
@@ -27,7 +27,7 @@ from signet_sync.sync import engine
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
-from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
+from signet_sync.text.sanitizer import sanitize_line
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
@@ -42,6 +42,9 @@ _KEY = 120  # characters of a session's name in a commit
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
 # Seconds to wait for another commit; an automatic one can just as well be made later.
 _WAIT, _SHORT_WAIT = 60.0, 2.0
+# The table of what commits list: `sweep_id` is the newest sweep whose promotions, `ended_at` (ISO 8601 UTC) up to when
+# the ends of sessions, `flow_keys` the flows shortly before that.
+_LISTED = "history_told"
 # An end that waited for a model is recorded after ends that began later.
 _BACK = 3600 * SECOND
 
@@ -105,13 +108,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     if done is not None:
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            workspace.database.set_state(store.LISTED, "sweep_id", newest)
+            workspace.database.set_state(_LISTED, "sweep_id", newest)
     return done
 
 
 def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    listed: str = workspace.database.state(store.LISTED, "sweep_id") or sweep_id(now_us - _BACK)
+    listed: str = workspace.database.state(_LISTED, "sweep_id") or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, listed)
 
 
@@ -134,8 +137,8 @@ def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None
         keys = [end.flow_key for end in read if end.at > iso(newest - _BACK)]
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            workspace.database.set_state(store.LISTED, "ended_at", iso(newest))
-            workspace.database.set_state(store.LISTED, "flow_keys", json.dumps(keys))
+            workspace.database.set_state(_LISTED, "ended_at", iso(newest))
+            workspace.database.set_state(_LISTED, "flow_keys", json.dumps(keys))
     return done
 
 
@@ -145,7 +148,7 @@ def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[Re
     An end is recorded under the time when it began, so a late one may be older than the mark: those shortly before the
     mark are remembered by key.
     """
-    stored, keys = (workspace.database.state(store.LISTED, name) for name in ("ended_at", "flow_keys"))
+    stored, keys = (workspace.database.state(_LISTED, name) for name in ("ended_at", "flow_keys"))
     # A clock that was ahead must not hide the ends of a year.
     mark, listed = (min(parse_instant(stored) or 0, now_us), json.loads(keys)) if stored and keys else (0, [])
     read = results.list_ends_since(workspace.database, iso((mark or now_us) - _BACK))
@@ -197,13 +200,10 @@ def _commit(
     if tombstones_store.any_removed(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
-    rules = sanitizer_stamp()
     try:
         with state_dir.lock(workspace.state, "history", wait):
             repository.create(root, key, commit.BESIDE)
             with repository.opened(root, key) as git:
-                known = store.cached_files(workspace.database, rules)
-                cache = dict(known)
                 oid, skipped = commit.commit(
                     git,
                     root,
@@ -212,11 +212,7 @@ def _commit(
                     author=(settings.history_author_name or agent_id, settings.history_author_email or ADDRESS),
                     agent=(agent_id, AGENTS_ADDRESS),
                     now_us=now_us,
-                    cache=cache,
                 )
-            # The cache only saves time: if it cannot be written, all files are read once more.
-            with suppress(DatabaseError), workspace.database.transaction():
-                store.update_cache(workspace.database, rules, known, cache)
     except RepositoryRefused as refused:
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None

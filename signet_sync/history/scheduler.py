@@ -13,7 +13,7 @@ from signet_sync.sync.workspace import Workspace
 
 QUIET = 30.0  # seconds after a session's end
 LONGEST = 10  # times the quiet time, after which a vault that is never quiet is committed
-RETRY_WAIT, LONGEST_RETRY_WAIT = 60.0, 3600.0  # seconds to wait after a failed commit, first and at most
+RETRY_WAIT = 600.0  # seconds to wait after a failed commit
 _MOMENT = 1.0  # seconds until the next check of a running process
 
 
@@ -21,8 +21,7 @@ class CommitScheduler:
     """Runs at most one process at a time, which commits what ended since the last commit; used by one thread.
 
     `due` is when there is something to do, an instant of `time.monotonic`. The first commit of a large vault takes
-    long, and a repository may be on a slow disk: neither may delay the watch. An error is logged once, and retried with
-    growing delays.
+    long, and a repository may be on a slow disk: neither may delay the watch. An error is logged once, and retried.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -31,7 +30,6 @@ class CommitScheduler:
         self._process: Command | None = None
         self._first = math.inf
         self._not_before = 0.0
-        self._failures = 0
         self._last_error = ""
 
     def note_change(self) -> None:
@@ -53,11 +51,9 @@ class CommitScheduler:
                 return
             self._process = None
             if code == 0:
-                self._failures, self._not_before, self._last_error = 0, 0.0, ""
+                self._not_before, self._last_error = 0.0, ""
             else:
-                self._failures += 1
-                wait = min(RETRY_WAIT * 2.0 ** (self._failures - 1), LONGEST_RETRY_WAIT)
-                self.due = self._not_before = now + wait
+                self.due = self._not_before = now + RETRY_WAIT
                 error = process.said.strip() or f"the process ended with {code}"
                 if error != self._last_error:
                     logger.warning("the history was not written; it will be retried automatically: {}", error)

@@ -15,12 +15,11 @@ NOW = 1_777_000_000_000_000  # µs
 
 
 class HistoryVault:
-    """A vault whose history is kept; `cache` is what a caller remembers from commit to commit."""
+    """A vault whose history is kept."""
 
     def __init__(self, root):
         self.root = Path(root)
         self.limits = {}
-        self.cache = {}
         self.now = NOW
         self.root.mkdir(exist_ok=True)
 
@@ -50,7 +49,7 @@ class HistoryVault:
     def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
         """The new commit's id (None: nothing changed), and why files are not committed as they are."""
         self.now += 1_000_000
-        given = {"subject": subject, "body": body, "author": author, "now_us": self.now, "cache": self.cache}
+        given = {"subject": subject, "body": body, "author": author, "now_us": self.now}
         with self.opened() as git:
             return history_commit.commit(git, str(self.root), **given, **self.limits)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from history_vault import HistoryVault
-from hostile_repositories import REFUSED, RUN, Traps
+from hostile_repositories import RUN, Traps
 from workbench import NOW, Vault, contents, numbered
 
 pytest.importorskip("pygit2")
@@ -104,21 +104,6 @@ def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     assert told[0]["ok"] and told[2]["ok"]
     assert told[3]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
     assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
-
-
-# `test_repository` holds the door to all of them.
-@pytest.mark.parametrize("name", ["include of a pipe", ".git file pointing outside"])
-def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, name):
-    traps = Traps(tmp_path / "traps")
-    REFUSED[name](HistoryVault(vault.root), traps)
-    before = contents(tmp_path, but=[".signet", "state"])
-    for command in COMMANDS[:3]:
-        error = vault.call(*command).json["error"]
-        assert error["code"] == "unsafe-repository" and error["hint"]
-    after = contents(tmp_path, but=[".signet", "state"])
-    assert {path: raw for path, raw in after.items() if path in before} == before and traps.fired() == []
-    assert done(vault, *COMMANDS[3])["git_history"] in ("unknown", "clean")  # the session goes all the same
-    assert len(list(vault.memory.glob("*--summary.md"))) == 1 and traps.fired() == []
 
 
 # ── damage ──

@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,7 +92,6 @@ ARMED = {
     "hooks in a linked folder": ["commit", "-qam", "x"],
     "core.hooksPath": ["commit", "-qam", "x"],
     "filter clean": ["add", "a.md"],
-    "filter smudge": ["checkout", "-f", "HEAD~1", "--", "a.md"],
     "filter process": ["add", "a.md"],
     "fsmonitor": ["status"],
     "external diff": ["diff"],
@@ -149,27 +146,6 @@ def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
 
     monkeypatch.setattr(repository, "inspect", exchanged)
     refused("unsafe-repository", past.log)
-
-
-def test_folders_that_git_takes_away_while_we_look_are_no_danger(past):
-    """What its packing emptied."""
-    over = threading.Event()
-
-    def toggle():
-        while not over.is_set():
-            for number in range(40):
-                place = past.root / f".git/objects/{number:02}"
-                with suppress(OSError):
-                    place.mkdir()
-                    place.rmdir()
-
-    other = threading.Thread(target=toggle)
-    other.start()
-    try:
-        assert {repository.objection(str(past.root)) for _ in range(300)} == {""}
-    finally:
-        over.set()
-        other.join()
 
 
 # ── where a history stands ──
@@ -259,10 +235,8 @@ AMENDED = f"{COMMIT.format(B)}git rm -q {B}; git commit -q --amend --allow-empty
         (SIDE + MERGED + EXPIRE, B, "contains"),
         (AMENDED, B, "contains"),  # while the reflog has it
         (AMENDED + EXPIRE, B, "clean"),
-        (f"{GONE.format(A)}{EXPIRE}git replace --graft HEAD", A, "contains"),
         (f"{GONE.format(A)}{EXPIRE}mkdir -p .git/info; git rev-parse HEAD > .git/info/grafts", A, "contains"),
         ("rm -r .git", A, "no-repository"),
-        ("rm -r .git; git init -q", A, "clean"),
         ("echo nonsense > .git/HEAD", A, "unknown"),
         ("echo '[core' > .git/config", A, "unknown"),
         ("rm -r .git/objects; mkdir .git/objects", A, "unknown"),
@@ -284,19 +258,6 @@ def test_names_are_names_and_no_patterns(theirs):
     for name in names:
         assert holds(theirs, f"memory/{name}") == holds(theirs, B, f"memory/{name}") == "contains", name
         assert holds(theirs, name) == holds(theirs) == "clean", name
-
-
-def test_names_that_are_no_utf8(theirs):
-    try:
-        with open(os.fsencode(theirs) + b"/memory/\xff.md", "wb") as handle:
-            handle.write(b"x")
-    except OSError:
-        pytest.skip("this file system takes only some names")
-    done(theirs, "git add .")
-    assert holds(theirs, "memory/\udcff.md") == "clean"
-    done(theirs, "git commit -qm odd; echo '*.md' > .gitignore")
-    assert holds(theirs, "memory/\udcff.md") == "contains"
-    assert ignored(theirs, "memory/\udcff.md", "x") == {"memory/\udcff.md"}
 
 
 def test_ignored_paths_follow_the_rules_of_the_repository(theirs, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ KEYS = (None, "agent:main:main", "shared-key")
 PROJECTS = ("/home/ada/code/lantern", None)
 HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{6}(?:[a-z2-7]{6})?)\b")
 # What no agent has: files and links are told by their paths, full text is that of its tables, some rows are states.
-OF_NOBODY = {"files", "links", "violations", "said", "printed", "passages", "history_files",
+OF_NOBODY = {"files", "links", "violations", "said", "printed", "passages",
              "derivers", "vectors", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
              "live_transcripts", "passes", "beside_signet", "backups", "history_told"}  # fmt: skip
 # Numbers of rows, what the clock of the machine said, and hashes over that.

@@ -293,12 +293,6 @@ DERIVED: tuple[Table, ...] = (
         local=("size", "mtime_ns", "ctime_ns", "inode"),
     ),
     declare_derived(
-        "what the git history took of each file when it last looked, by which rules: only what moved is read again",
-        """create table history_files(
-        path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
-        inode integer not null, oid text, skipped text, rules text not null) without rowid""",
-    ),
-    declare_derived(
         "numbers of sessions, by which wide tables name them",
         """create table sessions(
         session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
