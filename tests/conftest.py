@@ -16,11 +16,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from loguru import _better_exceptions
 
-from signet_sync.app import unchanged
 from signet_sync.storage.database import connection
-
-# Hundreds of files are looked at once, not twice for every full pass over few files.
-unchanged._program = cache(unchanged._program)
 
 # Every sink asks for the folders of the standard library, of which there are dozens of spellings: asked for once.
 _better_exceptions.ExceptionFormatter._get_lib_dirs = staticmethod(

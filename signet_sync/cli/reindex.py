@@ -49,7 +49,7 @@ def run_pass_if_changed(
     Raises `SignetSyncError`, `OSError`.
     """
     plain = not (full or index_only or agent or accept_removals)
-    current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
+    current = unchanged.Look(context.root, context.chosen_database) if plain else None
     document = unchanged.answer(current, context.now_us) if current is not None else None
     if document is not None:
         return document

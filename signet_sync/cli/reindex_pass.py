@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from signet_sync.app import unchanged
-from signet_sync.app.unchanged import CurrentInputs
+from signet_sync.app.unchanged import Look
 from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context
 from signet_sync.formats.timestamps import DAY, iso
@@ -25,7 +25,7 @@ from signet_sync.text.phrases import count_noun
 
 def run(
     context: Context,
-    current: CurrentInputs | None,
+    current: Look | None,
     full: bool,
     index_only: bool,
     agent: str | None,
