@@ -211,7 +211,8 @@ class Daemon:
             self.scheduler.watcher.stop()
             self.scheduler.worker.leave()
             self.scheduler.commits.stop()
-            self.scheduler.fleet.leave()
+            if self.scheduler.sharing is not None:
+                self.scheduler.sharing.leave()
             self.scheduler = None
 
     def _report_end(self) -> None:
@@ -322,7 +323,7 @@ class Daemon:
             "workspace": self.options.root,
             "database": work.workspace.database.path if work is not None else None,
             "last_full_pass": work.last_full if work is not None else None,
-            "interval": max(self.settings.interval, work.rest if work is not None else 0.0),
+            "interval": self.settings.interval,
             "watch": work.watcher.kind if work is not None else None,
             "trouble": self._bad_settings or (work.held if work is not None else "") or None,
         }

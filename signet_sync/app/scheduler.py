@@ -15,15 +15,14 @@ from contextlib import suppress
 import apsw
 
 from signet_sync.app import changed_paths
-from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.capture import spool
 from signet_sync.capture.due import due, list_changed_sessions
 from signet_sync.capture.worker import Command, Worker
 from signet_sync.entities.stage import entities_folder
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import DatabaseCorrupt, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, head_page
-from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
 from signet_sync.memories import promotion
@@ -32,9 +31,12 @@ from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
+from signet_sync.storage.database.connection import is_suspect
+from signet_sync.storage.database.tables import native_tables
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
-from signet_sync.sync.store import artifacts, counts, passes
+from signet_sync.sync.database import examine, put_aside, reopen
+from signet_sync.sync.store import counts, passes
 from signet_sync.sync.watcher import Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
@@ -45,8 +47,6 @@ LEAD = 0.02
 LONGEST_WAIT = 2.0
 # Least time in seconds between two sweeps of file names after changes.
 SWEEP_INTERVAL = 3.0
-# Fraction by which the interval between full passes varies: the agents of many machines do not all scan at once.
-JITTER = 0.1
 # Above this many hinted paths, scanning everything is cheaper.
 BIG_BATCH = 512
 # Seconds between checks for what no event reports: the root was renamed, a Signet daemon started.
@@ -64,15 +64,10 @@ SPARE_AFTER = 20.0
 MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
-# A look at all files that takes more than `BRIEF` seconds of a processor comes again after so many times as long, at
-# most after so many seconds: where nothing changes it takes a hundredth of a processor, however large the vault is.
-BRIEF, REST, LONGEST_REST = 0.1, 100.0, 3_600.0
-# Files whose content a full pass reads again: a vault of some 70,000 is read once in a day.
-MOST_REREAD = 500
-# Microseconds after which each file's content is read again.
-REREAD_AFTER = DAY
-# SIGTERM must end the agent within two seconds, even if another process works on the workspace.
-LOCK_PATIENCE = 0.5
+# SIGTERM must end the agent within two seconds, even if another process works on the workspace or its database.
+LOCK_PATIENCE, BUSY_MS = 0.5, 800
+# Damage of pages that no query reads would be noticed only after the backups with good copies are gone.
+EXAMINE_EVERY = DAY
 LONGEST_BACKOFF = 60.0
 FAR = 7 * 86_400.0
 # Rows derived from sessions of so many days exist before the first page; older ones are derived in idle time.
@@ -83,8 +78,8 @@ class Scheduler:
     """Watches one workspace and runs its jobs. All in one thread; `watcher.wake` may come from any.
 
     A job has a name, when it is due (an instant of `time.monotonic`), and what it does. `everything` means that the
-    next pass scans all files, `rebuild` that it rebuilds all derived rows, `rest` are the seconds that at least pass
-    after a full pass that found nothing. `alive` is called during long passes to show that the loop works.
+    next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is called during long passes to show
+    that the loop works.
     """
 
     def __init__(
@@ -95,7 +90,6 @@ class Scheduler:
         self.supervisor = DatabaseSupervisor(workspace)
         self.everything = True
         self.rebuild = False
-        self.rest = 0.0
         self.last_full: str | None = None
         self.held = ""
         self.trouble = ""
@@ -107,18 +101,18 @@ class Scheduler:
         self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
         self._poll = changed_paths.Poll()
         self._swept = 0.0
-        # Both are read by the first pass, which reports errors.
-        self._agents: tuple[str, ...] = ()
-        self._problems: dict[str, str] | None = None
+        self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
-        self.fleet = FleetTimer(workspace)
+        self.sharing: Command | None = None
         self.watcher = self._watcher()
         self.watcher.start()
         self._log_trouble(())
         self._at = dict.fromkeys(("surroundings", "dream"), time.monotonic() + BEAT)
+        # The agents of many machines start in the morning, and must not all come at once.
+        self._plan("share", random.uniform(0.0, 1.0) * workspace.settings.fleet_interval)  # noqa: S311
         # In the order in which they run: a pass knows what a poll found, and its follow-up work comes after it.
         self._jobs: tuple[tuple[str, Callable[[], float], Callable[[], None]], ...] = (
             ("surroundings", self._timed("surroundings"), self._check_surroundings),
@@ -133,7 +127,7 @@ class Scheduler:
             ("memory", self._timed("memory"), self._release_memory),
             ("capture", self._timed("capture"), self._capture),
             ("commit", lambda: self.commits.due, self.commits.run_due),
-            ("fleet", lambda: self.fleet.due, self.fleet.run_due),
+            ("share", self._timed("share"), self._share),
         )
 
     def state(self) -> str:
@@ -264,9 +258,8 @@ class Scheduler:
 
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""
-        started = time.thread_time()
         found = changed_paths.new_or_gone(self.workspace)
-        self._swept = time.monotonic() + rest(time.thread_time() - started)
+        self._swept = time.monotonic()
         if found is None:
             self.everything = True
         elif found - self._again.keys():
@@ -317,6 +310,22 @@ class Scheduler:
         elif rests:
             self._plan("capture", min(rests) / SECOND)
 
+    def _share(self) -> None:
+        """Shares with an organisation from time to time, where the person's own settings name a place for it."""
+        settings, code = self.workspace.settings, self.sharing.poll() if self.sharing is not None else 0
+        if code is None:
+            self._plan("share", COMMAND_BEAT)
+        elif self.sharing is not None:
+            if code:
+                logger.warning("sharing ended with {}: {}", code, self.sharing.said)
+            self.sharing = None
+            self._plan("share", settings.fleet_interval)
+        elif settings.fleet_url:
+            self.sharing = Command(self.workspace, "fleet", "share")
+            self._plan("share", COMMAND_BEAT)
+        else:
+            self._plan("share", settings.fleet_interval)
+
     # ── passes ──
 
     def _full(self, confirmed: frozenset[str]) -> None:
@@ -326,20 +335,14 @@ class Scheduler:
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = False
         self._at.pop("poll", None)
-        jitter = 1.0 + JITTER * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
-        started = time.thread_time()
-        self._plan("full", self.workspace.settings.interval * jitter)
+        self._plan("full", self.workspace.settings.interval)
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
-        reread = frozenset(self._list_to_reread())
-        request, self.rebuild = self._request(None, confirmed, reread)._replace(rebuild=self.rebuild), False
+        request, self.rebuild = self._request(None, confirmed)._replace(rebuild=self.rebuild), False
         outcome = self._run(request)
         self._at.pop("sweep", None)
         self._swept = time.monotonic()
-        if not outcome.deferred and outcome.read <= MOST_REREAD:
-            self.rest = rest(time.thread_time() - started)
-            self._at["full"] = max(self._at["full"], self._swept + self.rest)
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         if os.path.exists(self.workspace.state.harnesses):
@@ -353,21 +356,10 @@ class Scheduler:
             gc.freeze()
             gc.set_threshold(50_000)
 
-    def _list_to_reread(self) -> list[str]:
-        """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
-        database, interval = self.workspace.database, self.workspace.settings.interval
-        share = math.ceil(2 * counts.count_indexed(database) * interval * SECOND / REREAD_AFTER) + 10
-        return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
-
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
         self._run(self._request(paths, confirmed))
 
-    def _request(
-        self,
-        paths: frozenset[str] | None,
-        confirmed: frozenset[str] = frozenset(),
-        reread: frozenset[str] = frozenset(),
-    ) -> Request:
+    def _request(self, paths: frozenset[str] | None, confirmed: frozenset[str] = frozenset()) -> Request:
         def working(_done: int, of: int) -> None:
             if of > BIG_BATCH:
                 self.heartbeat.set_state("reconciling")
@@ -378,7 +370,6 @@ class Scheduler:
             paths=paths,
             settle_seconds=self.workspace.settings.settle_seconds,
             confirmed=confirmed,
-            reread=reread,
             progress=working,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
@@ -388,19 +379,11 @@ class Scheduler:
     def _run(self, request: Request) -> Outcome:
         """Runs a pass, logs what came of it, and plans what follows from it."""
         database = self.workspace.database
-        before = self._problems = counts.open_problems(database) if self._problems is None else self._problems
         outcome = engine.run_pass(self.workspace, request)
         change = outcome.change
         if change.paths:
             removed = f", {len(outcome.tombstoned)} of removed sessions" if outcome.tombstoned else ""
             logger.info("{} moved in the index{}", count_noun(len(change.paths), "file"), removed)
-        if outcome.full or request.paths:  # a verdict alone moves nothing in the index; a command may have made it
-            self._problems = counts.open_problems(database)
-            for path in sorted(self._problems.keys() | before.keys()):
-                if (problem := self._problems.get(path)) is None:
-                    logger.info("{}: no longer {}", path, before[path])
-                elif problem != before.get(path):
-                    logger.warning("{}: {}", path, problem)
         # What was not settled is looked at again some time after it was first found so, whatever passes run before.
         looked_at = set(self._again) if outcome.full else set(request.paths or ())
         for path in (looked_at - outcome.unsettled) | request.confirmed:
@@ -465,44 +448,60 @@ class Scheduler:
                 self.everything = True
 
 
-class FleetTimer:
-    """Shares with an organisation from time to time, where the person's own settings name a place for it."""
+class DatabaseSupervisor:
+    """Supervises the database of a workspace for as long as the agent runs."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._command: Command | None = None
-        # The agents of many machines start in the morning, and must not all come at once.
-        self._next = time.monotonic() + random.uniform(0.0, 1.0) * workspace.settings.fleet_interval  # noqa: S311
+        self.workspace = workspace
+        self.lost = False
+        self._shorten_timeout()
 
-    @property
-    def due(self) -> float:
-        """Returns when there is something to do, by the monotonic clock."""
-        if self._command is not None:
-            return time.monotonic() + COMMAND_BEAT
-        return self._next if self._workspace.settings.fleet_url else math.inf
+    def ensure_open(self) -> bool:
+        """Reopens the database if its file is no longer the one that we write, or `lost` was set; returns True if so.
 
-    def run_due(self) -> None:
-        """Starts the command if it is time; says in the log why the last one failed."""
-        if self._command is not None:
-            code = self._command.poll()
-            if code is None:
-                return
-            if code:
-                logger.warning("sharing ended with {}: {}", code, self._command.said)
-            self._command = None
-        if self.due <= time.monotonic():
-            self._next = time.monotonic() + self._workspace.settings.fleet_interval
-            self._command = Command(self._workspace, "fleet", "share")
+        Raises `DatabaseError`; then the next call tries again. One that another version of signet-sync took over is not
+        opened again: that would take it over once more.
+        """
+        with suppress(apsw.Error):  # closed, or not readable
+            self.workspace.database.refuse_changed()
+        if self.workspace.database.replaced():
+            logger.warning("the database or its log was deleted or replaced; it is opened again")
+        elif not self.lost:
+            return False
+        self.lost = True
+        with suppress(apsw.Error):
+            self.workspace.database.connection.close()
+        reopen(self.workspace)
+        self._shorten_timeout()
+        self.lost = False
+        return True
 
-    def leave(self) -> None:
-        """Stops waiting for the command, which goes on."""
-        if self._command is not None:
-            self._command.leave()
+    def check(self, *, deeper: bool = False) -> None:
+        """Checks every page after a reader found damage, and where `deeper` once a day. Raises `DatabaseCorrupt`.
 
+        Never by opening the file: closing it would drop SQLite's locks. Other errors are left to the code that meets
+        them.
+        """
+        database, at_us = self.workspace.database, now_us()
+        if is_suspect(database.path):
+            examine(database)
+        elif deeper:
+            before = parse_instant(passes.read_examined(database))
+            if before is None or abs(at_us - before) > EXAMINE_EVERY:
+                examine(database, native_tables())
+                with database.transaction():
+                    passes.record_examined(database, iso(at_us))
 
-def rest(took: float) -> float:
-    """Returns the seconds after which a look at all files may be repeated that took so many of a processor."""
-    return min(REST * max(took - BRIEF, 0.0), LONGEST_REST)
+    def move_aside(self, error: DatabaseCorrupt) -> None:
+        """Moves a damaged database away, so that the next `ensure_open` creates a new one."""
+        self.lost = True
+        try:
+            put_aside(self.workspace, error)
+        except (OSError, WorkspaceError) as trouble:
+            logger.error("the damaged database cannot be moved aside: {}", trouble)
+
+    def _shorten_timeout(self) -> None:
+        self.workspace.database.connection.set_busy_timeout(BUSY_MS)
 
 
 def backoff(failures: int) -> float:

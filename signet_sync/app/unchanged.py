@@ -67,7 +67,7 @@ class Look:
         self.key: str | None = None
         self.settled = False
         oldest_ns = time.time_ns() - YOUNG_NS
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, struct.error):
             inputs = _inputs(root, self.state, self.database) if self.database != ":memory:" else None
             if inputs is not None:
                 # Of version 2: from 3 on the same values may give other bytes.

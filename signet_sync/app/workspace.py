@@ -1,4 +1,4 @@
-"""Opens a workspace: settings, state folder and database, with all that takes part in a pass."""
+"""Opens a workspace: settings, state folder and database; and registers what takes part in a pass on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import DatabaseError, WorkspaceError, sentence_of
 from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
 from signet_sync.settings import model
@@ -17,7 +16,49 @@ from signet_sync.storage import locations, state_dir, writing
 from signet_sync.storage.database.connection import note_damage
 from signet_sync.storage.files import require_root
 from signet_sync.sync.database import open_database
-from signet_sync.sync.workspace import Workspace
+from signet_sync.sync.workspace import InFull, Pipeline, Workspace
+
+# The one list of features that a pass knows.
+DERIVERS = (
+    "signet_sync.graph.stage:SessionProjects",
+    "signet_sync.graph.stage:Graph",
+    "signet_sync.graph.stage:Threads",
+    "signet_sync.graph.stage:Statements",
+    "signet_sync.graph.stage:Quotes",
+    "signet_sync.sessions.live.stage:LiveStatements",
+    "signet_sync.pages.stage:SessionLog",
+    "signet_sync.recall.stage:FoundStatements",
+)
+RECOVERIES = (
+    "signet_sync.app.recovery:Words",
+    # First, because removing a second link changes the signature of a file published just before a crash.
+    "signet_sync.pages.conflict_copies:DisplacedSaves",
+    # Before flows are finished: one of a removed session must not write.
+    "signet_sync.privacy.stage:SignetRemovals",
+    "signet_sync.app.recovery:LiveTurns",
+    "signet_sync.app.recovery:UnfinishedFlows",
+)
+ERASERS = (
+    "signet_sync.privacy.stage:RemovedSessions",
+    "signet_sync.entities.stage:Entities",
+    "signet_sync.app.recovery:LiveTurns",
+)
+MAINTENANCE = (
+    InFull("signet_sync.sync.deriving:FullText"),
+    "signet_sync.app.recovery:Words",
+    "signet_sync.entities.stage:Entities",
+    InFull("signet_sync.sync.manifests:MissingManifests"),
+    InFull("signet_sync.integrity.stage:Retention"),
+    InFull("signet_sync.privacy.stage:ReturnedPages"),
+    "signet_sync.privacy.stage:Scrub",
+    InFull("signet_sync.sync.database:Backup"),
+)
+PUBLISHERS = (
+    "signet_sync.pages.stage:MemoryPages",
+    "signet_sync.pages.stage:LogPages",
+    "signet_sync.pages.stage:ConflictCopies",
+)
+PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync import __version__
-from signet_sync.app.pipeline import PIPELINE
+from signet_sync.app.workspace import PIPELINE
 from signet_sync.errors import WorkspaceError
 from signet_sync.fleet import removals
 from signet_sync.fleet.places import Place, answer, opened

@@ -212,7 +212,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         if complete and not outcome.unread:
             before = Known(None, "indexed", "")
             missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(database))
-            artifacts.store_files(database, list(filter(None, missing)), request.now_us)
+            artifacts.store_files(database, list(filter(None, missing)))
         change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)
         request.go_on()
@@ -252,7 +252,7 @@ def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: 
     change.agents.update(agent for agent, _, _ in touched)
     change.paths.update(dropped, (j.path for j in named))
     artifacts.forget_files(database, dropped)
-    artifacts.store_files(database, named, run.request.now_us)
+    artifacts.store_files(database, named)
 
 
 def _record_rules(run: Pass, *, settled: bool) -> None:

@@ -299,6 +299,6 @@ def write_verdicts(run: Pass, by_path: Mapping[str, Judgement], known: Mapping[s
         j for j in judgements
         if j.path in changed or j.path in request.reread or known.get(j.path) != Known(j.signature, j.verdict, j.code)
     )  # fmt: skip
-    artifacts.store_files(database, list(news), request.now_us)
+    artifacts.store_files(database, list(news))
     redacted = [j.path for j in judgements if j.redacted and j.row is not None]
     violations.record_redactions(database, redacted, run.now_iso, "redacted on another machine")

@@ -1,6 +1,6 @@
 """Defines a workspace, a pass over it, and the stages by which a feature takes part in a pass.
 
-A feature implements the interfaces below and is registered in `app.pipeline`; the engine names none.
+A feature implements the interfaces below and is registered in `app.workspace`; the engine names none.
 """
 
 from abc import abstractmethod

@@ -58,10 +58,7 @@ def test_an_edit_in_place_is_a_violation_that_restore_heals_while_the_agent_runs
     until(lambda: WARNING in page(agent.vault), "the warning line")
     assert status(agent.vault)["violations"] == [path]
     assert agent.vault.hits(session.word), "the sealed text stays searchable"
-    until(lambda: f"WARNING {path}: violation, mutated\n" in agent.log(), "a line")
-
     assert agent.vault.call("violations", "restore", path, "--yes").code == 0
-    until(lambda: f"INFO {path}: no longer violation, mutated" in agent.log(), "a line")
     assert file.read_bytes() == sealed
     until(lambda: WARNING not in page(agent.vault), "the warning goes")
     assert status(agent.vault)["counts"]["violations"] == 0

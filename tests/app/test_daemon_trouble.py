@@ -19,7 +19,7 @@ import pytest
 from agents import LINUX, Inside, Session, counts, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
-from signet_sync.app import database_supervisor, scheduler
+from signet_sync.app import scheduler
 from signet_sync.pages import others
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, is_suspect
@@ -222,7 +222,7 @@ def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_
         checks.append(tables)
         really(database, tables)
 
-    for place in (sync_database, engine, database_supervisor):
+    for place in (sync_database, engine, scheduler):
         monkeypatch.setattr(place, "examine", examine)
     failing_once(monkeypatch, apsw.ConstraintError("an index that disagrees with its table"))
     with Inside(vault) as agent:

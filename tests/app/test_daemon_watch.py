@@ -12,36 +12,8 @@ from transcript_builder import waited
 from workbench import Vault
 
 from signet_sync.app import heartbeat, scheduler
-from signet_sync.settings.model import Settings
 
 vault, quick = agents.vault, agents.quick
-
-
-@pytest.mark.usefixtures("quick")
-def test_content_is_read_anew_in_small_shares(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    some(vault, 3)
-    monkeypatch.setattr(scheduler, "MOST_REREAD", 2)
-    with Inside(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        monkeypatch.setattr(scheduler, "REREAD_AFTER", 1_000_000)
-        agent.work.workspace.settings = Settings(interval=1.0)
-        agent.settled()
-        passes = agent.full_passes
-        until(lambda: agent.full_passes > passes + 1, "content was read anew")
-        assert max(len(request.reread) for request in agent.passes) == 2
-
-
-@pytest.mark.usefixtures("quick")
-def test_full_passes_that_take_long_come_less_often(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    some(vault, 3)
-    monkeypatch.setattr(scheduler, "BRIEF", 0.0)
-    monkeypatch.setattr(scheduler, "REST", 1e6)
-    with Inside(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        until(lambda: agent.work.rest == scheduler.LONGEST_REST, "a full pass without a change")
-        agent.settled(1.2)  # three times as long as between two of them otherwise
-        new = Session().write(vault)
-        until(lambda: vault.hits(new.word), "events are heard all the same")
 
 
 @pytest.mark.usefixtures("quick")

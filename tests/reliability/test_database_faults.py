@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -27,12 +26,13 @@ from invariants import broken, standing
 from operation_vaults import keep
 from workbench import NOW, Vault, call, numbered
 
-from signet_sync.app.database_supervisor import DatabaseSupervisor
+from signet_sync.app.scheduler import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.settings import model
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database, is_suspect
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.store.passes import set_version
 
 PAGE = 4096
@@ -592,6 +592,6 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         file.seek((page - 1) * size)
         file.write(bytes(size))
     assert not looked()
-    now = time.time()
-    monkeypatch.setattr("signet_sync.app.database_supervisor.time.time", lambda: now + 25 * 3600)
+    later = now_us() + 25 * 3600 * 10**6
+    monkeypatch.setattr("signet_sync.app.scheduler.now_us", lambda: later)
     assert looked()

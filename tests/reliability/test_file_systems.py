@@ -21,8 +21,6 @@ from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
 from signet_sync.storage import writing
-from signet_sync.sync import engine
-from signet_sync.sync.workspace import Request
 
 NOW_US = parse_instant(NOW) or 0
 ENDING = {
@@ -328,8 +326,7 @@ def test_other_words_of_the_same_length_at_the_same_moment_are_seen(vault):
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
 
 
-@pytest.mark.parametrize("how", ["a full rebuild", "the agent's slow reading"])
-def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault, how):
+def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault):
     path = vault / path_of("summary")
     path.write_bytes(path.read_bytes().replace(b"number1x", b"numberXx"))
     status = path.stat()
@@ -339,10 +336,5 @@ def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault, 
             (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, path_of("summary")),
         )
     assert vault.reindex()["problems"] == []
-    if how == "a full rebuild":
-        vault.reindex("--full")
-    else:
-        with opened(str(vault.root), Settings()) as workspace:
-            a_day_on = Request(now_us=NOW_US, reread=frozenset({path_of("summary")}))
-            engine.run_pass(workspace, a_day_on)
+    vault.reindex("--full")
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from artifacts_fixture import fill, judged, manifest, path_for, session, stone, summary, token_for
 
-from signet_sync.app.pipeline import PIPELINE
+from signet_sync.app.workspace import PIPELINE
 from signet_sync.errors import UsageError
 from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.timestamps import parse_instant

@@ -22,7 +22,7 @@ import pytest
 from signet_writer import DAEMON
 from workbench import ROOT, Vault
 
-from signet_sync.app import daemon, database_supervisor, scheduler
+from signet_sync.app import daemon, scheduler
 from signet_sync.app import heartbeat as app_heartbeat
 from signet_sync.app.daemon import Daemon, Options
 from signet_sync.app.scheduler import Scheduler
@@ -352,7 +352,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.5)
     monkeypatch.setattr(scheduler, "CHECKPOINT_AFTER", 0.2)
     monkeypatch.setattr(daemon, "ROOT_POLL", 0.1)
-    monkeypatch.setattr(database_supervisor, "BUSY_MS", 100)
+    monkeypatch.setattr(scheduler, "BUSY_MS", 100)
     monkeypatch.setattr(app_heartbeat, "TOUCH", 0.05)
 
 

@@ -213,7 +213,7 @@ def fill(database: Database, judgements: Sequence[Judgement], *, log: bool = Tru
         seals = [j.seal._replace(packed=pack_seal(j.raw)) for j in judgements if j.seal is not None and j.raw]
         artifacts.store_seals(database, seals)
         artifacts.insert_rows(database, judgements, first)
-        artifacts.store_files(database, judgements, 0)
+        artifacts.store_files(database, judgements)
         if not log:
             return
         sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}

@@ -10,7 +10,7 @@ import artifacts_fixture as made
 import pytest
 
 from benchmarks import index_rows
-from signet_sync.app.pipeline import DERIVERS
+from signet_sync.app.workspace import DERIVERS
 from signet_sync.formats.paths import RUNNING
 from signet_sync.graph import stage as graph_stage
 from signet_sync.memories.store import memories

@@ -12,7 +12,7 @@ import pytest
 from crash_runner import KILLED, forked
 from workbench import NOW, Vault, numbered
 
-from signet_sync.app import pipeline
+from signet_sync.app import workspace as pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.snapshot import Found

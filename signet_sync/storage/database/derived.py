@@ -98,10 +98,10 @@ DERIVED: tuple[Table, ...] = (
         """create table files(
         path text primary key, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         verdict text not null, code text not null, message text not null, notes text,
-        agent_id text, found_sha256 text, read_us integer not null) without rowid""",
+        agent_id text, found_sha256 text) without rowid""",
         "create index files_verdict on files(verdict) where verdict <> 'indexed'",
         key=("path",),
-        local=("size", "mtime_ns", "ctime_ns", "inode", "agent_id", "found_sha256", "read_us"),
+        local=("size", "mtime_ns", "ctime_ns", "inode", "agent_id", "found_sha256"),
     ),
     declare_derived(
         "link fields of manifests, and which of them lead nowhere",

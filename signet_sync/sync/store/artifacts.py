@@ -145,11 +145,11 @@ def find_covered_until(database: Database, agent_id: str, token: str, session_id
     return until or 0
 
 
-def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
+def store_files(database: Database, judgements: Sequence[Judgement]) -> None:
     """Writes the verdicts of a pass."""
     database.executemany(
         "insert or replace into files(path, size, mtime_ns, ctime_ns, inode, verdict, code, message, notes, agent_id,"
-        " found_sha256, read_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " found_sha256) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 j.path,
@@ -160,7 +160,6 @@ def store_files(database: Database, judgements: Sequence[Judgement], read_us: in
                 json.dumps(j.notes) if j.notes else None,
                 j.row.agent_id if j.row is not None else None,
                 j.found_sha256,
-                read_us,
             )
             for j in judgements
         ],
@@ -171,17 +170,6 @@ def forget_files(database: Database, paths: Sequence[str]) -> None:
     """Deletes what was known of paths that are gone."""
     if paths:
         database.execute(f"delete from files where path {LISTED}", (pack_values(paths),))
-
-
-def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
-    """Returns indexed paths whose content was last read before an instant, longest ago first."""
-    return [
-        row[0]
-        for row in database.execute(
-            "select path from files where read_us < ? and verdict <> 'ignored' order by read_us, path limit ?",
-            (before_us, limit),
-        )
-    ]
 
 
 def store_seals(database: Database, seals: Sequence[Seal]) -> None:

@@ -67,15 +67,6 @@ def problems(database: Database) -> list[Problem]:
     ]
 
 
-def open_problems(database: Database) -> dict[str, str]:
-    """Returns verdict and code of each file that concerns us and is not simply indexed, by path.
-
-    A message may quote the file, which nobody removes from a log.
-    """
-    wanted = [one for one in problems(database) if one.code not in ("foreign-name", "temporary")]
-    return {one.path: f"{one.verdict}, {one.code}" for one in wanted}
-
-
 def list_suspected(database: Database) -> list[str]:
     """Returns the files in which the sanitizer found something when they were last judged, by path."""
     sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
