@@ -79,10 +79,10 @@ class Words(Recovery, Maintenance):
 
     def run(self, run: Pass) -> None:
         """Has rows follow the files, if they changed."""
-        from signet_sync.graph import words  # most workspaces have none
+        from signet_sync.statements import word_files  # most workspaces have none
 
         try:
-            run.outcome.change.agents |= words.follow(run.workspace)
+            run.outcome.change.agents |= word_files.follow(run.workspace)
         except (OSError, WorkspaceError) as error:
             run.outcome.trouble.append(f"what was said of statements cannot be read now: {error}")
 

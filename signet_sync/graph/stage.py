@@ -17,6 +17,7 @@ from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.statements import store as statements_store
 from signet_sync.statements.sections import items
 from signet_sync.statements.store import LIVE, Key, Moved, StatedItems
+from signet_sync.statements.word_files import OUTCOME
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 _Thing = TypeVar("_Thing")
 
-# Kinds of sources that the graph moves: a week of a thread, a thread for what its sessions came to, a statement.
-WEEK, OUTCOME, STATEMENT = "week", "outcome", "statement"
+# Kinds of sources that the graph moves, beside threads for what their sessions came to: a week of one, a statement.
+WEEK, STATEMENT = "week", "statement"
 # Changes whenever the same artifacts would give another graph, or other statements.
 VERSION = f"11 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.

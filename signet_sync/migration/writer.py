@@ -21,7 +21,6 @@ from signet_sync.formats.ids import derive_token, is_session_id, token_of
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, artifact_path
 from signet_sync.formats.statement import Word
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.graph import words
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
@@ -101,7 +100,7 @@ class MemoryWriter:
                             pinned.append(Word(memory.agent_id, memory.id, "pinned", at))
             memories.index(database, stored)
             word_files.add(self.workspace, pinned)
-            words.follow(self.workspace)
+            word_files.follow(self.workspace)
         for agent_id in sorted({memory.agent_id for memory in stored}):
             with state_dir.workspace_lock(self.workspace.state):
                 memories_operations.first_pass(self.workspace, self.now_us)

@@ -23,7 +23,6 @@ from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
-from signet_sync.graph import words
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import find_used_elsewhere, names
 from signet_sync.pages import conflict_copies, dreams_page, page_files
@@ -36,6 +35,7 @@ from signet_sync.sessions.live import files as live_files
 from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.live import store as live_store
 from signet_sync.sessions.live.turns import SpokenTurn
+from signet_sync.statements import word_files
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Scope
@@ -117,7 +117,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         if violations.is_redaction_due(workspace.database):
             _redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
-        words.forget(workspace, {}, frozenset(memories.forgotten(workspace.database)))
+        word_files.forget(workspace, frozenset(memories.forgotten(workspace.database)))
         back_up(workspace, iso(now_us), force=True)
         _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.

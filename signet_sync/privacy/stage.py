@@ -14,11 +14,11 @@ from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.graph import words
 from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.pages import conflict_copies, page_files
 from signet_sync.pages.store import pages
+from signet_sync.statements import word_files
 from signet_sync.storage import files
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Recovery
@@ -127,11 +127,10 @@ class RemovedSessions(Eraser):
         for (agent_id, token), known in gathered.marks.items():
             tombstones_store.remember_marks(database, agent_id, token, known)
         orphans = nodes.find_orphans(database, removed, tombstones_store.pending(database))
-        about = words.about_removed(run.workspace, removed)
 
         def conclude() -> None:
             gone = frozenset(nodes.forget_orphaned_marks(database, orphans))
-            words.forget(run.workspace, about, gone)
+            word_files.forget(run.workspace, gone)
 
         return conclude
 

@@ -13,7 +13,6 @@ from signet_sync.formats.handle import LETTERS, beginning, name_kind
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Word, newest_words
 from signet_sync.formats.timestamps import iso
-from signet_sync.graph import words
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations
 from signet_sync.memories.store import memories
@@ -91,7 +90,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
 def _say(workspace: Workspace, said: Sequence[Word], now_us: int) -> str:
     """Writes words of an agent, and has rows and the page follow; returns why the page waits."""
-    words.say(workspace, said)
+    word_files.say(workspace, said)
     return operations.settle(workspace, said[0].agent_id, now_us)
 
 

@@ -14,7 +14,7 @@ from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.statements.sections import normal
-from signet_sync.statements.validity import Known, Mark, Outcome, meant, settle_statements, status_now, word_hashes
+from signet_sync.statements.validity import Known, Mark, Outcome, settle_statements, status_now
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
@@ -306,18 +306,6 @@ def has_thread(database: Database, word: "Word") -> bool:
     """Returns whether the session that a word names is still on a thread."""
     sql = "select 1 from thread_sessions where agent_id = ? and session_token = ? and session_id = ?"
     return database.value(sql, (word.agent_id, word.token, word.session_id)) is not None
-
-
-def others_meant(database: Database, word: "Word", threads: Iterable[str]) -> "Iterator[Word]":
-    """Yields the same word about each statement of some threads that it means."""
-    about = Mark(word.id, word.kind, frozenset(word.words.split()), "open", 0, -1)
-    for thread_id in threads:
-        rows = database.execute(_KNOWN, (word.agent_id, thread_id, word.kind))
-        known = [Known._make((*said, bool(done))) for *said, done, _, _ in rows]
-        for one in meant(known, about):
-            if (found := get(database, word.agent_id, one.id)) is not None:
-                hashes = " ".join(sorted(word_hashes(one.text)))
-                yield word._replace(id=one.id, words=hashes, token=found.session[1], session_id=found.session[2])
 
 
 # ── what running sessions state ──

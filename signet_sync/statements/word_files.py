@@ -1,4 +1,4 @@
-"""Reads and writes `memory/words/`: what people and agents said of statements, and what is pinned.
+"""Reads and writes `memory/words/`: what people and agents said of statements, and what is pinned; rows follow.
 
 Each workspace appends to a file of its own, so that no two machines write the same one; the lines of all files count,
 also those of conflict copies, and of lines about the same the later one. Writers hold the workspace's lock.
@@ -6,18 +6,27 @@ also those of conflict copies, and of lines about the same the later one. Writer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import nullcontext
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
+from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import WORDS
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode_word, newest_words
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.statements import store
 from signet_sync.storage import files, writing
 from signet_sync.storage.files import Root, reading
+from signet_sync.sync import deriving
+from signet_sync.sync.index_records import Source
+from signet_sync.sync.planner import Tombstones
+from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
+OUTCOME = "outcome"  # a source that moves: a thread, for what its sessions came to
+_NAME = "words"  # of what was read last, in the table derivers
 _TRIES = 5
 _AWAY = ("unreadable", "unsettled")  # troubles with a file that may hold words
 
@@ -77,3 +86,58 @@ def _pages(root: Root) -> dict[str, bytes]:
         if not isinstance(one, Found) and one.code in _AWAY:
             raise WorkspaceError(f"it cannot be read: {one.message}", path=path, hint="it is tried again by itself")
     return {path: one.raw for path, one in found.items() if isinstance(one, Found)}
+
+
+# ── rows follow ──
+
+
+def follow(workspace: Workspace) -> set[str]:
+    """Makes rows follow the files, if these changed; returns the agents whose pins moved. What was removed stays away.
+
+    Raises `OSError`, `WorkspaceError`.
+    """
+    database = workspace.database
+    seen = fingerprint(workspace.vault)
+    if seen == (database.value("select version from derivers where name = ?", (_NAME,)) or ""):
+        return set()
+    removed = Tombstones(tombstones_store.list_mirrored(database))
+    said = read_words(workspace.vault)
+    # While a removed session has rows, its removal has yet to say the same of what other sessions state, too.
+    gone = {word for word in said if _is_covered(word, removed) and not store.has_thread(database, word)}
+    if gone and not workspace.touch_nothing:
+        erase(workspace.root, gone.__contains__)
+        seen = "erased"  # the next look reads them again
+    with nullcontext() if database.connection.in_transaction else database.transaction(durable=True):
+        threads, agents = store.follow_words(database, newest_words(word for word in said if word not in gone).values())
+        deriving.queue(database, workspace.pipeline, {Source(OUTCOME, *thread) for thread in threads})
+        database.execute("insert or replace into derivers(name, version) values(?, ?)", (_NAME, seen))
+    return agents
+
+
+def say(workspace: Workspace, said: Sequence[Word]) -> None:
+    """Writes words, but for what was said last and still counts; rows follow. Raises `OSError`, `WorkspaceError`."""
+    follow(workspace)  # what a command that was killed has written
+    add(workspace, [word for word in said if not store.counts(workspace.database, word)])
+    follow(workspace)
+
+
+def forget(workspace: Workspace, ids: Collection[tuple[str, str]]) -> None:
+    """Deletes the words of removed sessions, and those about some ids (agent, id), once derived rows are up to date.
+
+    What another session states, too, stays as it was said of it. Raises `OSError`, `WorkspaceError`.
+    """
+    if workspace.touch_nothing:
+        return
+    removed = Tombstones(tombstones_store.list_mirrored(workspace.database))
+    last = newest_words(read_words(workspace.vault)).values()
+    stated = [(word, store.get(workspace.database, *word[:2])) for word in last if _is_covered(word, removed)]
+    others = [word._replace(token=one.session[1], session_id=one.session[2]) for word, one in stated if one is not None]
+    add(workspace, [word for word in others if not _is_covered(word, removed)])
+    erase(workspace.root, lambda word: (word.agent_id, word.id) in ids or _is_covered(word, removed))
+    follow(workspace)
+
+
+def _is_covered(word: Word, removed: Tombstones) -> bool:
+    """Returns whether a word names a removed session."""
+    tokens = {word.token, token_of(word.agent_id, word.session_id)} if word.token else set()
+    return any(removed.cover(token, word.agent_id, word.session_id) for token in tokens)

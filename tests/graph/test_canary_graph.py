@@ -18,7 +18,6 @@ from workbench import NOW, Vault, sampled
 from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.statement import Word
-from signet_sync.graph import words
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
@@ -150,7 +149,7 @@ class Scene:
     def mark(self, pinned: Iterable[tuple[Any, ...]]) -> None:
         with self.writing() as workspace:
             word_files.add(workspace, [Word("default", one, "pinned", NOW) for (one,) in pinned])
-            words.follow(workspace)
+            word_files.follow(workspace)
             assert counts.count_ids(workspace.database, "default", [one for (one,) in pinned], "2026-03-28")
         self.ask("reindex")
 

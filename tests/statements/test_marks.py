@@ -243,10 +243,10 @@ def test_a_removal_says_nothing_again_of_what_was_said_otherwise_since(vault: Va
 
 
 def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tmp_path: Path) -> None:
-    say_again(vault)
+    vault.session(2, body=BODY)
     vault.session(3, body="# Three\n\n## Next steps\n\n- Paint the door of the tower.\n")
     vault.reindex()
-    again, door = (handle(vault, text) for text in (AGAIN, "Paint the door of the tower."))
+    again, door = (handle(vault, text) for text in (STEP, "Paint the door of the tower."))
     ask(vault, "withdraw", again)
     ask(vault, "done", door)
     there = other_machine(vault, tmp_path)
@@ -255,8 +255,8 @@ def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tm
     for session in removed:
         assert vault.call("remove", session, "--reason", "asked", "--yes", "--now", NOW).code == 0
     said = b"".join(words(vault).values())
-    assert not any(one.encode() in said for one in (*removed, again[1:], door[1:])), said
-    assert shown(vault) == [DECIDED], "session 1 says nearly the same, and it was taken back"
+    assert not any(one.encode() in said for one in (*removed, door[1:])), said
+    assert shown(vault) == [DECIDED], "session 1 says the same, and it was taken back"
     # Elsewhere the tombstones take them, and what a copy of before brings.
     for path in (vault.memory / "tombstones").glob("*.md"):
         (there.memory / "tombstones").mkdir(exist_ok=True)
