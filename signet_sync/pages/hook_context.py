@@ -192,7 +192,7 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
         name, belongs = _own_project_of(session, database)
         itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
         seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
-        paths = {one.path for some in (seen.threads, seen.statements, seen.personal) for one in some}
+        paths = {one.path for some in (seen.threads, seen.statements) for one in some}
         sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
         own = {one for one, of in views.sessions_of(database, sources).items() if of == session.id}
         deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])

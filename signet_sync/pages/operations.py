@@ -161,7 +161,7 @@ def handoff(
             seen = views.project_inputs(database, agent_id, now_us, lambda one: bool(one) and one == of)
             # Now, because quotes are stored of recent sessions only.
             said = words_of([text_at(database, path) for path in transcripts(database, ref)]).quotes
-            quoted = (QuotedSession(at.latest_us if at is not None else now_us, said),) if said else ()
+            quoted = QuotedSession(at.latest_us if at is not None else now_us, said) if said else None
             seen = seen._replace(quoted=quoted, earlier=(), others=())
         else:
             own = _projects_called(database, agent_id, project or "", folder)

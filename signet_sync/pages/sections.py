@@ -143,27 +143,21 @@ class EntityEntry(NamedTuple):
 
 
 class EarlierSession(NamedTuple):
-    """A session of the project at hand: its node, when it ended, what it came to.
-
-    Of another branch also `where` that is, the status, and the step or blocker that was left.
-    """
+    """A session of the project at hand: its node, when it ended, what it came to."""
 
     id: str
     at_us: int
     sentence: str
-    where: str = ""
-    status: str = ""
-    left: str = ""
 
 
 class BoardInputs(NamedTuple):
     """What a page or context may show, in any order; by id, what is pinned and was used, and what was promoted.
 
     A page shows all of an agent, and `more` says that there is more than was read. A context has the threads and
-    statements of the project at hand; `personal` are statements and `others` threads of other ones, newest first;
-    `warning` is what MEMORY.md warns of; `quoted` are the session that this one continues and those before it, and
-    `earlier` the newest sessions of the project before the one that its thread tells of, newest first. `ended` are
-    texts of what no longer holds there: no quote says it. `elsewhere` are the newest sessions of other branches.
+    statements of the project at hand, and what is of no project; `others` are threads of other ones, newest first;
+    `warning` is what MEMORY.md warns of; `quoted` is the session that this one continues, and `earlier` are the newest
+    ones of the project before the one that its thread tells of, newest first. `ended` are texts of what no longer holds
+    there: no quote says it.
     """
 
     threads: Sequence[ThreadView] = ()
@@ -173,13 +167,11 @@ class BoardInputs(NamedTuple):
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
     more: bool = False
-    personal: Sequence[StatementView] = ()
     others: Sequence[ThreadView] = ()
     warning: str = ""
-    quoted: Sequence[QuotedSession] = ()
+    quoted: QuotedSession | None = None
     earlier: Sequence[EarlierSession] = ()
     ended: Sequence[str] = ()
-    elsewhere: Sequence[EarlierSession] = ()
 
 
 def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = None) -> list[Line]:

@@ -44,7 +44,6 @@ def full(count):
         [thread(0, "/x/lantern")],
         [statement(n, KINDS[n % 6]) for n in range(count)],
         [memory(n) for n in range(count)],
-        personal=[statement(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)],
         others=[thread(n, f"/x/other{n}") for n in range(1, count)],
     )
 
@@ -59,7 +58,7 @@ QUOTED = QuotedSession(
     st.sets(st.integers(0, 40), max_size=5),
 )  # fmt: skip
 def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skipped):
-    seen = full(count)._replace(quoted=(QUOTED,))
+    seen = full(count)._replace(quoted=QUOTED)
     made = project_text(seen, "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
     assert size(made.text) <= max(limit, 0)
     shown = [line.text for line in made.lines]
@@ -69,38 +68,28 @@ def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skip
     assert not any(int(line.id[-4:]) in skipped for line in made.lines)
 
 
-def test_the_last_report_gets_room_first_and_questions_and_words_without_a_subject_none():
-    said = [("person", "please fix."), ("person", "How does the lamp burn? Why at night?"),
-            ("agent", "The lamp is lit."), ("person", "ok, do that."),
-            ("agent", "The glass of the pier is clean."), ("person", "The harbour is wide " * 30)]  # fmt: skip
+def test_the_last_report_and_the_last_words_are_quoted_and_the_report_gets_room_first():
+    said = [("person", "Light the harbour before the ferry lands."), ("agent", "The lamp is lit."),
+            ("person", "The harbour is wide. " + "We ring the bell at night " * 20), ("person", "ok, do that."),
+            ("agent", "The glass of the pier is clean. Next: buy oil. The wick is dry. It has no oil.")]  # fmt: skip
     quotes = tuple(Quote(turn, speaker, NOW - DAY, text) for turn, (speaker, text) in enumerate(said))
-    seen = BoardInputs((thread(0, "/x/lantern"),), quoted=(QuotedSession(NOW - DAY, quotes),))
-    whole = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    assert not any(word in whole for word in ("please fix", "burn", "do that")) and "harbour" in whole
-    tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens).text
-    assert "> agent: “The glass of the pier is clean.”" in tight and "harbour" not in tight
-
-
-def test_of_an_earlier_session_only_a_persons_rules_are_quoted_and_long_sentences_are_cut():
-    said = [
-        ("agent", "The keeper has no lamp oil, which should be sent. The wick should never be wet:"),
-        ("person", "add a bell to the pier. We never ring it at night, because the keepers of both piers sleep then "
-         "and the ferry does not land before the harbour master has opened the gate, "
-         "which he does at six in summer, and at eight in winter."),
-        ("person", "https://harbour.example/pier/lamp/wick/oil"),
-        ("agent", "The glass of the pier lamps is clean now."),
-    ]  # fmt: skip
-    quotes = tuple(Quote(turn, speaker, NOW - 2 * DAY, text) for turn, (speaker, text) in enumerate(said))
     seen = BoardInputs(
-        (thread(0, "/x/lantern"),),
-        quoted=(QUOTED, QuotedSession(NOW - 2 * DAY, quotes, "s-abcdefgh0001")),
-        earlier=(EarlierSession("s-abcdefgh0001", NOW - 2 * DAY, "The pier has a bell."),),
-        ended=("The keeper has no lamp oil, which should be sent",),
+        (thread(0, "/x/lantern"),), quoted=QuotedSession(NOW - DAY, quotes, "s-abcdefgh0001"), ended=("It has no oil",)
     )
-    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
-    told = text[text.index("=== Earlier") :]
-    assert "We never ring it at night" in told and "winter" not in told and " …”" in told
-    assert not any(word in told for word in ("oil", "wick", "glass", "add a bell", "http"))
+    made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
+    told = [line for line in made.text.split("\n") if line.startswith("> ")]
+    assert told[0].startswith("> person: “The harbour is wide. We ring the bell at night") and told[0].endswith("…”")
+    assert told[1] == "> agent: “The glass of the pier is clean. … The wick is dry.”" and len(told) == 2
+    assert set(made.quotes.values()) == {"s-abcdefgh0001"}
+    tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens)
+    assert told[1] in tight.text and "harbour" not in tight.text and len(tight.left_out) == 1
+
+
+def test_earlier_sessions_are_told_by_what_they_came_to():
+    earlier = tuple(EarlierSession(f"s-abcdefgh000{n}", NOW - n * DAY, f"The pier has {n} bells.") for n in (2, 3))
+    text = project_text(BoardInputs(earlier=earlier), "/x/lantern", NOW, 2_000, estimate_tokens).text
+    told = [line.partition(": ")[2] for line in text.split("\n")]
+    assert told == ["", "The pier has 2 bells. ^s-abcdef", "The pier has 3 bells. ^s-abcdef"]
 
 
 def test_nothing_is_said_twice():
@@ -111,10 +100,10 @@ def test_nothing_is_said_twice():
             statement(1, "next", "Measure it again"),
             statement(2, "decision", "Use zstd for logs"),
             statement(3, "note", "use zstd for logs."),
+            statement(4, "preference", "Use zstd for logs", project=None),
         ),
         (memory(5, "Use zstd for logs"),),
-        personal=(statement(4, "preference", "Use zstd for logs"),),
-        quoted=(QuotedSession(NOW - DAY, (quote, quote)),),
+        quoted=QuotedSession(NOW - DAY, (quote, quote)),
     )
     text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert text.casefold().count("use zstd") == 1 and text.count("rained in the harbour") == 1
@@ -215,18 +204,8 @@ def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: p
     assert vault.call("context", "--project", "shop").code == 0
 
 
-def test_of_other_projects_only_what_says_that_it_holds_everywhere_is_shown():
-    wishes = [
-        statement(1, "preference", "Always use pnpm, never npm"),
-        statement(2, "preference", "Use two spaces in every project", project="/x/other"),
-        statement(3, "preference", "Use tabs and no spaces", project="/x/other"),
-        statement(4, "person", "Bob signs off every chart", project="/x/other"),
-        statement(5, "preference", "Answer in short sentences", project="/x/other"),
-        statement(6, "preference", "Call me Ada", project=None),
-    ]
-    seen = BoardInputs((thread(30, "/x/lantern"),), personal=tuple(wishes), others=(thread(1, "/x/other"),))
-    made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
-    assert {line.id[-1] for line in made.lines if line.id[0] == "f"} == set("1256")
-    assert "(open," in made.text and "/other" not in made.text, "the project at hand is shown in full though at rest"
-    anywhere = project_text(seen, "", NOW, 2_000, estimate_tokens)
-    assert {line.id for line in anywhere.lines if line.id[0] == "t"} == {seen.others[0].id}
+def test_without_a_project_the_newest_threads_of_any_are_shown():
+    seen = BoardInputs((thread(30, "/x/lantern"),), others=(thread(1, "/x/other"),))
+    here, anywhere = (project_text(seen, name, NOW, 2_000, estimate_tokens) for name in ("/x/lantern", ""))
+    assert "(open," in here.text and "other" not in here.text, "the project at hand is shown in full though at rest"
+    assert [line.id for line in anywhere.lines] == [seen.others[0].id]

@@ -18,8 +18,7 @@ from signet_sync.graph.nodes import Place, make_place, possible_roots
 from signet_sync.storage.database.batches import rows_of_sessions
 from signet_sync.storage.database.table import placeholders
 
-# The newest sessions of a project, among which one of the same folder comes first, and those that are quoted.
-_CONTINUABLE, _CONTINUED = 20, 13
+_CONTINUABLE = 20  # the newest sessions of a project, among which one of the same folder comes first
 # The newest sessions of a thread of which quotes are kept, a few more, as the one that asks does not continue itself;
 # and deeds, as many as may end a statement (`statements.store`).
 QUOTED, _KNOWN = 24, 60
@@ -83,7 +82,7 @@ def read_of_session(database: Database, session: Session) -> tuple[Quote, ...]:
     return tuple(Quote(*row) for row in rows)
 
 
-def read_of_newest(
+def read_last(
     database: Database,
     agent_id: str,
     threads: Iterable[str],
@@ -92,10 +91,10 @@ def read_of_newest(
     without: str = "",
     first: Collection[str] = (),
     but: Collection[str] = (),
-) -> tuple[QuotedSession, ...]:
-    """Returns the sessions that work in a folder continues, newest first: of some threads, first those in this folder.
+) -> QuotedSession | None:
+    """Returns the session that work in a folder continues: the newest one in it, else the newest of some threads.
 
-    Before them those of the nodes that come `first`; none of those in `but`, of other branches. The session called
+    Before it those of the nodes that come `first`; none of those in `but`, of other branches. The session called
     `without` does not continue itself.
     """
     rows = database.execute(
@@ -108,13 +107,10 @@ def read_of_newest(
         (agent_id, json.dumps(list(threads)), until_us, folder or "", without, json.dumps(list(but))),
     )
     # A stable order: the first ones, the newest of those in the folder, then the newest of all.
-    found: list[QuotedSession] = []
     for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: (row[3] not in first, not row[-1])):
         if quoted := read_of_session(database, (agent_id, token, session_id)):
-            found.append(QuotedSession(latest_us, quoted, node))
-        if len(found) == _CONTINUED:
-            break
-    return tuple(found)
+            return QuotedSession(latest_us, quoted, node)
+    return None
 
 
 # ── reads where sessions worked, and finds the repositories they belong to by what other sessions' files name ──

@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 from signet_sync.formats.paths import normalize_path
 from signet_sync.host.repository import list_standing, real_path, resolve
-from signet_sync.pages.sections import EarlierSession, StatementView, ThreadView
+from signet_sync.pages.sections import StatementView, ThreadView
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import basename, page_cell
 
 SESSIONS = 200  # of a project, the newest; older ones are not told apart
-_SHOWN = 2  # other branches
 # Branches that others are merged into: what came to an end is theirs.
 _TRUNKS = frozenset(("main", "master", "trunk", "develop"))
 _NEWEST = f"""
@@ -27,9 +26,7 @@ _SESSIONS = f"""
     select n.session, t.thread_id, t.branch, t.tree, t.node_id, t.latest_us, t.sentence, coalesce(t.status, ''),
         t.source_ref from {_NEWEST} join sessions n using (agent_id, session_token, session_id)
     order by t.latest_us desc, t.node_id"""
-# What is of the branch on which it was said, the most pressing first, and how a line calls it.
-STEPS = ("blocker", "next", "question")
-_LABELS = {"blocker": "blocked"}
+_STEPS = frozenset(("blocker", "next", "question"))  # what is of the branch on which it was said
 
 
 class PlacedSession(NamedTuple):
@@ -91,34 +88,15 @@ def tell_branches_apart(
 
 
 def find_steps_elsewhere(
-    database: Database, agent_id: str, views: Mapping[str, StatementView], away: Sequence[PlacedSession], since_us: int
-) -> tuple[set[str], list[EarlierSession]]:
-    """Returns the ids of what only sessions of other branches left open, and how those of these stand that are not old.
-
-    An old one may have been merged by somebody who told nobody.
-    """
+    database: Database, agent_id: str, views: Mapping[str, StatementView], away: Sequence[PlacedSession]
+) -> set[str]:
+    """Returns the ids of what only sessions of other branches left open."""
     said: dict[str, set[int]] = {}
-    steps = [one for one, view in views.items() if view.kind in STEPS]
+    steps = [one for one, view in views.items() if view.kind in _STEPS]
     for one, number in batches.rows_with_ids(database, "id, session", "statements", agent_id, "id", steps):
         said.setdefault(one, set()).add(number)
     numbers = {one.number for one in away}
-    apart = {one: views[one] for one, by in said.items() if by <= numbers}
-    places: dict[str, list[PlacedSession]] = {}
-    for session in away:
-        places.setdefault(session.branch or session.tree or "", []).append(session)
-    found = []
-    for some in [*places.values()][:_SHOWN]:
-        last, by = some[0], {session.number for session in some}
-        if last.at_us < since_us:
-            break
-        left = [view for one, view in apart.items() if said[one] & by]
-        first = min(left, key=lambda view: (STEPS.index(view.kind), -view.latest_us, view.line), default=None)
-        step = f"{_LABELS.get(first.kind, first.kind)}: {first.text}" if first is not None else ""
-        status = statements_store.read_status(database, agent_id, last.node, last.status) or ""
-        found.append(
-            EarlierSession(last.node, last.at_us, last.sentence, _name_place(last.branch, last.tree), status, step)
-        )
-    return {*apart}, found
+    return {one for one, by in said.items() if by <= numbers}
 
 
 def _name_place(branch: str | None, tree: str | None) -> str:

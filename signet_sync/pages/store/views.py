@@ -18,7 +18,6 @@ from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.period import Period, PeriodLine
 from signet_sync.pages.sections import (
-    QUIET_AFTER,
     BoardInputs,
     EarlierSession,
     EntityEntry,
@@ -236,19 +235,18 @@ def project_inputs(
     running = filter(belongs, statements_store.running_projects(database, agent_id))
     threads_of = json.dumps([*ids, *(id_of("t", agent_id, "project", one) for one in running)])
     of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
-    heads, elsewhere, hidden = own, list[EarlierSession](), set[str]()
+    heads, steps, hidden = own, set[str](), set[str]()
     if folder:
         from signet_sync.pages.store import branches  # a page tells none apart
 
         heads, away, hidden = branches.tell_branches_apart(database, agent_id, own, now_us, folder)
-        if away:
-            since_us = max((one.latest_us for one in heads), default=0) - QUIET_AFTER
-            steps, elsewhere = branches.find_steps_elsewhere(database, agent_id, of_project, away, since_us)
-            of_project = {one: view for one, view in of_project.items() if one not in steps}
+        steps = branches.find_steps_elsewhere(database, agent_id, of_project, away) if away else steps
     told = {one.newest for one in heads}
     used = uses(database, agent_id, day_of(now_us))
     pins = [one for one, use in used.items() if use.pinned]
     personal = _statements(database, _OF_KINDS, agent_id, json.dumps(OF_PERSON)) | statements(database, agent_id, pins)
+    stated = {one: view for one, view in of_project.items() if one not in steps}
+    stated |= {one: view for one, view in personal.items() if not view.project or belongs(view.project)}
     newest = f"{_MEMORY} in (select id from memories where agent_id = ?1 and type = j.value"
     newest = f"{newest} order by created_at desc, id limit {OF_A_KIND})"
     kept = _memories(database, newest, agent_id, json.dumps(list(SECTION_OF))) | memories(database, agent_id, pins)
@@ -261,19 +259,15 @@ def project_inputs(
     )
     return BoardInputs(
         heads,
-        [*of_project.values()],
+        [*stated.values()],
         [view for view in kept.values() if not view.project or belongs(view.project)],
         entities(database, agent_id, ENTITIES),
         used,
-        personal=[view for one, view in personal.items() if one not in of_project],
         others=[one for one in threads if not belongs(one.project)],
         warning="; ".join(warnings(database, agent_id, halt_message(database))),
-        quoted=quotes.read_of_newest(
-            database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden
-        ),
+        quoted=quotes.read_last(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
         earlier=[EarlierSession(*row) for row in earlier],
         ended=ended(database, agent_id, ids),
-        elsewhere=elsewhere,
     )
 
 
