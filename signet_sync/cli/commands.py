@@ -26,7 +26,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
         "recall": ("recall", "Answer a question from sessions, statements, memories, entities."),
         "open": ("recall", "Show a session, or list the newest ones."),
-        "digest": ("context", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
         "forget": ("memory", "Forget a memory, to the last byte."),
         "statements": ("memory", "Say that a statement is done, not true, or to be kept."),

@@ -1,10 +1,9 @@
-"""`context`, `handoff`, `digest`, `render`: what a session gets, what another agent needs, what pages say."""
+"""`context`, `handoff`, `render`: what a session gets, what another agent needs, what pages say."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -141,33 +140,6 @@ def handoff(context: Context, session: str | None, project: str | None, to: str 
     except OSError as error:
         message = f"{program[0]} cannot be started: {error.strerror}"
         raise UsageError(message, hint="install it, or leave --to out") from None
-
-
-@command("--agent", "--now", "--json")
-@click.option(
-    "--day",
-    type=click.DateTime(["%Y-%m-%d"]),
-    is_flag=False,
-    flag_value=datetime.min.replace(tzinfo=UTC),
-    metavar="[DAY]",
-    help="Today, or this day (2026-03-28).",
-)
-@click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-def digest(context: Context, day: datetime | None, project: str | None) -> None:
-    """Print what happened in the last seven days, by project: sessions, and what was decided or blocked.
-
-    Days are those of this machine's time zone. To see another week, say with --now at which time it ends.
-    """
-    from signet_sync.formats.timestamps import instant_of
-    from signet_sync.pages import operations, period  # not to print a context
-
-    require_agent(context.agent)
-    ends = context.now_us
-    if day is not None and day.tzinfo is None:
-        ends = instant_of((day + timedelta(hours=12)).astimezone(UTC))
-    days = 7 if day is None else 1
-    seen = operations.days(context.place(), context.agent, ends, days, project)
-    context.answer(period.document(context.agent, seen), period.text_of(seen))
 
 
 @command("--agent", "--now", "--json")

@@ -1,10 +1,8 @@
-"""Returns what a session gets at its start, what it got, a handoff, and what happened on some days."""
+"""Returns what a session gets at its start, what it got, and a handoff."""
 
 import os
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from datetime import time as time_of_day
 from functools import partial
 from typing import Any
 
@@ -13,9 +11,8 @@ from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import day_of, instant_of, moment_of
+from signet_sync.formats.timestamps import day_of
 from signet_sync.pages.context import SessionContext, compose, name_project, wrap
-from signet_sync.pages.period import Period
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
 from signet_sync.pages.store import views
@@ -197,24 +194,6 @@ def _list_deeds(told: Document, day: str, cited: str) -> Iterator[str]:
     if files := sorted(told["files"], key=lambda one: -one["edits"]):
         more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
         yield f"- changed: {', '.join(plain(one['path'], _LINE) for one in files[:_FILES])}{more}"
-
-
-def days(place: IndexPlace, agent_id: str, now_us: int, days: int, project: str | None) -> Period:
-    """Returns what happened today and on the days before, `days` in all, of all projects or one (name, path or origin).
-
-    Raises `UsageError` for a project without sessions, `WorkspaceError`, `DatabaseError`.
-    """
-    today = moment_of(now_us).astimezone().date()
-    # Of a date without a zone, `astimezone` takes the midnight of the machine's own, whatever its offset was that day.
-    from_us, to_us = (
-        instant_of(datetime.combine(today + timedelta(days=off), time_of_day.min).astimezone(UTC))
-        for off in (1 - days, 1)
-    )
-    with reading(place) as database:
-        is_path = project and (os.path.isabs(project) or os.path.exists(project))
-        folder = os.path.abspath(project) if project and is_path else None
-        chosen = None if project is None else _projects_called(database, agent_id, project, folder)
-        return views.read_period(database, agent_id, from_us, to_us, chosen)
 
 
 def _projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:

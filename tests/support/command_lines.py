@@ -109,7 +109,6 @@ COMMAND_LINES: dict[str, Line] = {
     "context": Line(),
     "handoff": reads("{session}"),
     "restore": Line("{session} --to-harness claude-code"),
-    "digest": reads("--day"),
     "remember": Line("Ada-trims-the-wick"),
     "note": Line("Next: oil the door"),
     "forget": Line("{memory}"),

@@ -4,7 +4,7 @@ Imports no slow module: a harness waits for it.
 """
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice, product
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
-from signet_sync.pages.period import Period, PeriodLine
 from signet_sync.pages.sections import (
     BoardInputs,
     EarlierSession,
@@ -384,34 +383,3 @@ def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable
         (json.dumps(list(ids)), agent_id, session_id),
     )
     return {one for (one,) in found}
-
-
-# ── for `digest` ──
-
-_PROJECT = "(select project from memory_thread_heads h where h.agent_id = {0}.agent_id and h.thread_id = {0}.thread_id)"
-_SESSIONS = f"""
-    select t.node_id, {_PROJECT.format("t")}, l.membership_us, t.status, l.sentence
-    from ledger_rows l cross join thread_sessions t using (agent_id, session_token, session_id)
-    where l.agent_id = ?1 and l.membership_us >= ?2 and l.membership_us < ?3
-    order by l.membership_us, t.node_id"""
-_STATED = """
-    select id, nullif(project, ''), earliest_us, kind, text from (select s.*, (select min(at_us) from statements o
-        where o.agent_id = s.agent_id and o.id = s.id) as earliest_us from statements s
-        where agent_id = ?1 and kind in ('decision', 'constraint', 'blocker') and newest = 1 and status = 'open'
-        and at_us >= ?2)
-    where earliest_us >= ?2 and earliest_us < ?3 order by earliest_us, id"""
-
-
-def read_period(
-    database: Database, agent_id: str, from_us: int, to_us: int, chosen: Container[str] | None = None
-) -> Period:
-    """Returns what happened from `from_us` up to, but not at, `to_us`; with `chosen` only of these projects."""
-    sessions, statements = (
-        [
-            line
-            for line in (PeriodLine(*row) for row in database.execute(sql, (agent_id, from_us, to_us)))
-            if chosen is None or line.project in chosen
-        ]
-        for sql in (_SESSIONS, _STATED)
-    )
-    return Period(from_us, to_us, sessions, statements)
