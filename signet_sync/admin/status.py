@@ -116,7 +116,7 @@ def _trouble(root: str, folder: "StateFolder", path: str, trouble: str, held: st
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):
-        return "; ".join(filter(None, [trouble, others.tell_other_memories(root, folder.backups)]))
+        return trouble
     return trouble or _log_trouble(path) or held or _settings_trouble(root)
 
 

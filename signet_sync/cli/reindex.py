@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -54,12 +53,8 @@ def run_pass_if_changed(
     if document is not None:
         return document
     from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
-    from signet_sync.pages import others
 
-    is_new = context.chosen_database is None and not os.path.exists(context.database_path())
-    elsewhere = others.tell_other_memories(context.root, context.state().backups) if is_new else ""
-    document = reindex_pass.run(context, current, full, index_only, agent, accept_removals)
-    return document | {"trouble": [*document["trouble"], elsewhere]} if elsewhere else document
+    return reindex_pass.run(context, current, full, index_only, agent, accept_removals)
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -12,8 +12,6 @@ _END = late(rb"<!-- signet:end ([0-9a-f]{16}) -->")
 _MARKER = late(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
 _MARKED_LINE = late(_MARKER.pattern + rb"(?:\r?\n)?")
 _SIGNET = late(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
-_MOST_LINES, _MOST_PAIRS = 2_000, 64
-_ALIKE = 0.6  # of the characters of two lines, from which on they may be one that was reworded
 _OPENED = late(rb"^" + re.escape(BEGIN), re.MULTILINE)
 
 
@@ -104,48 +102,6 @@ def drop_block(existing: bytes) -> bytes | None:
         if merged.keep is not None:
             rest += _MARKER.sub(b"", merged.keep[1])
     return rest if rest.strip() else None
-
-
-def join_people_lines(page: bytes, copy: bytes) -> bytes | None:
-    """Returns a page with the lines that only a copy has around its block; None where both have other words for one.
-
-    Nobody knows what stood there before: a line that one of them deleted stays. The block of a copy may be missing, but
-    not be torn.
-    """
-    ours, theirs = _people_lines(page), _people_lines(copy)
-    bare = _MARKER.search(copy) is None and not is_signets(copy)
-    if not is_generated(page) or not (bare or is_generated(copy)) or b"\r" in page + copy:
-        return None
-    if max(len(ours), len(theirs)) > _MOST_LINES:
-        return None
-    from difflib import SequenceMatcher  # for a conflict copy only
-
-    lines = list[bytes]()
-    for tag, first, end, start, stop in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        own, other = ours[first:end], theirs[start:stop] if tag != "equal" else []
-        if tag == "replace" and _is_reworded(own, other):
-            return None
-        lines += own + (other if any(map(bytes.strip, other)) else [])
-    first, last = (mark.span()[side] for side, mark in enumerate(_MARKER.finditer(page)))
-    return b"\n".join(page[first:last] if line == BEGIN else line for line in lines) + b"\n"
-
-
-def _people_lines(data: bytes) -> list[bytes]:
-    """Returns the lines of a page, its block as one line."""
-    if not is_generated(data):
-        return data.splitlines()
-    first, last = (mark.span()[side] for side, mark in enumerate(_MARKER.finditer(data)))
-    return [*data[:first].splitlines(), BEGIN, *_text_after(data, last).splitlines()]
-
-
-def _is_reworded(ours: list[bytes], theirs: list[bytes]) -> bool:
-    """Returns whether some line of one text may be another wording of a line of the other."""
-    if len(ours) * len(theirs) > _MOST_PAIRS:
-        return True
-    from difflib import SequenceMatcher  # as above
-
-    pairs = ((one, other) for one in ours for other in theirs if one.strip() and other.strip())
-    return any(SequenceMatcher(None, *pair, autojunk=False).ratio() > _ALIKE for pair in pairs)
 
 
 def drop_marks(existing: bytes) -> bytes:

@@ -157,10 +157,10 @@ def find(root: str) -> list[Copy]:
 
 
 def clear(workspace: Workspace) -> list[str]:
-    """Joins the lines of copies of pages into these, and deletes copies with nothing that their later original lacks.
+    """Deletes copies of pages and entity files with nothing that their later original lacks.
 
-    From a copy of a page that cannot be joined our block is removed. Every machine does the same to the same copy.
-    Event logs are left to the entities stage. Returns what could not be done.
+    From another copy of a page our block is removed. Every machine does the same to the same copy. Event logs are left
+    to the entities stage. Returns what could not be done.
     """
     trouble = []
     for copy in find(workspace.root):
@@ -181,12 +181,7 @@ def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
     words, known = found.raw, present.raw if isinstance(present, Found) else b""
     if is_page:
         words, known = (managed_block.drop_block(raw) or b"" for raw in (words, known))
-    later = files.is_later(root, copy.original, copy.path)
-    if later and is_page and isinstance(present, Found) and not _has_lines(words, known):
-        whole = managed_block.join_people_lines(present.raw, found.raw)
-        if whole is not None and writing.replace(root, copy.original, whole, present.raw).displaced is None:
-            words = b""  # the page has them now
-    if not words.strip() or (later and _has_lines(words, known)):
+    if not words.strip() or (files.is_later(root, copy.original, copy.path) and _has_lines(words, known)):
         writing.retract(root, copy.path, found.raw)
     elif is_page and managed_block.is_generated(found.raw):
         writing.replace(root, copy.path, words, found.raw)

@@ -1,4 +1,4 @@
-"""Detects who else writes in the workspace: a live Signet daemon, or a machine whose memories a copied page shows.
+"""Detects who else writes in the workspace: a live Signet daemon.
 
 Beside a daemon pages are held back, so that the two do not overwrite each other: MEMORY.md and manifests, which Signet
 writes too. Pages that only signet-sync writes are still updated if they exist, and removed text is still deleted from a
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.formats import managed_block
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, head_page
+from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
@@ -85,32 +85,3 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
             found.append((abs(time.time() - status.st_mtime), path))
     age, path = min(found, default=(0.0, ""))
     return path, age
-
-
-# ── memories of another machine, which are in no file ──
-
-_MEMORY = late(r"\^m-[a-z2-7]{4,12}$")
-_HOW = (
-    "signet-sync backup create FILE there, then signet-sync backup restore FILE here"
-    " (docs/multi-machine.md says what else stays on a machine)"
-)
-
-
-def lines_of_rows(text: str) -> list[str]:
-    """Returns the lines of a page's text that show a memory."""
-    return [line for line in text.split("\n") if _MEMORY.search(line)]
-
-
-def tell_other_memories(root: str, backups: str) -> str:
-    """Returns where a workspace without an index shows memories, and how to bring them; "" if nowhere.
-
-    With a backup in the folder `backups` it is this machine's database that is gone, which the next pass brings back.
-    """
-    if os.path.isdir(backups) and any(name.endswith(".db") for name in os.listdir(backups)):
-        return ""
-    for path in map(head_page, [DEFAULT_AGENT, *files.listing(root, "agents", "")]):
-        found = files.read(root, path, PAGE_LIMIT)
-        text = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
-        if lines_of_rows(text or ""):
-            return f"{path} shows memories of another machine, which are not here: {_HOW}"
-    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
@@ -121,13 +121,12 @@ def publish(
     *,
     inputs: str = "",
     lease: PageLease | None = None,
-    stays: Callable[[str], bool] = lambda theirs: True,
 ) -> tuple[PageState, bool]:
     """Makes a page show a text; returns the state to be stored, and whether bytes were written.
 
     `inputs` names what the text is made of, where it is not the text itself. A page that another machine's agent wrote
-    stays, if it `stays`, as long as ours would repeat what it said last: otherwise two machines whose rows differ would
-    replace each other's page for ever. Only the daemon yields so.
+    stays as long as ours would repeat what it said last: otherwise two machines whose rows differ would replace each
+    other's page for ever. Only the daemon yields so.
     """
     workspace, inputs = run.workspace, inputs or text_sha256(text)
     before, present = pages.page_state(run.database, path), signature_at(workspace.root, path)
@@ -136,9 +135,8 @@ def publish(
         return before, False
     if same and run.request.settle_seconds > 0:
         found = files.read(workspace.root, path, PAGE_LIMIT)
-        theirs = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
-        holds = theirs is not None and stays(theirs)
-        if isinstance(found, Found) and holds and not shows_removed(workspace, agent_id, found.raw):
+        whole = isinstance(found, Found) and managed_block.is_generated(found.raw)
+        if isinstance(found, Found) and whole and not shows_removed(workspace, agent_id, found.raw):
             return PageState(agent_id, found.signature, inputs, None), False
     signature, changed = write(workspace, path, text, run.request.now_us, folders, lease)
     return PageState(agent_id, signature, inputs, None), changed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import (
     DEFAULT_AGENT,
     SETTINGS,
@@ -44,6 +44,7 @@ from signet_sync.sync.store import passes
 from signet_sync.sync.workspace import Alive, Deriver, PageOutcome, Pass, Publisher, Workspace
 
 _INDEX_MONTHS = 24
+_MEMORY = late(r"\^m-[a-z2-7]{4,12}$")
 
 
 class SessionLog(Deriver):
@@ -175,7 +176,7 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
     lease = pages.take_lease(database, agent_id)
     try:
         if before is None:
-            _keep_other_rows(workspace, agent_id, run.request.now_us)
+            _keep_other_rows(run, agent_id)
         folders: set[str] = set()
         state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
         writing.sync_folders(workspace.root, folders)
@@ -190,20 +191,22 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
     return changed
 
 
-def _keep_other_rows(workspace: Workspace, agent_id: str, now_us: int) -> None:
+def _keep_other_rows(run: Pass, agent_id: str) -> None:
     """Keeps beside a page, which we write for the first time, its lines of another machine's memories.
 
     They are in no file, so that a workspace that was copied has them nowhere else.
     """
-    path = head_page(agent_id)
+    workspace, path = run.workspace, head_page(agent_id)
     found = files.read(workspace.root, path, PAGE_LIMIT)
     text = managed_block.read_generated(found.raw) if isinstance(found, Found) else None
     if text is None or not pages.is_without_rows(workspace.database, agent_id):
         return
-    shown = "".join(f"{line}\n" for line in others.lines_of_rows(text)).encode()
+    shown = "".join(f"{line}\n" for line in text.split("\n") if _MEMORY.search(line)).encode()
     kept = page_files.drop_removed(workspace, path, shown)
     if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
-        conflict_copies.keep_copy(workspace, path, "user", kept, now_us)
+        conflict_copies.keep_copy(workspace, path, "user", kept, run.request.now_us)
+        how = "signet-sync backup create FILE there, then signet-sync backup restore FILE here"
+        run.outcome.trouble.append(f"{path} showed memories of another machine, which are not here: {how}")
 
 
 def _shows(workspace: Workspace, path: str, text: str) -> bool:
@@ -271,8 +274,7 @@ def _write_log(run: Pass, agent_id: str) -> None:
         elif text is None:
             page_files.withdraw(workspace, path)
         else:
-            stays = partial(_is_fuller, ours=text)
-            written[path], _ = page_files.publish(run, agent_id, path, text, folders, stays=stays)
+            written[path], _ = page_files.publish(run, agent_id, path, text, folders)
     writing.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
@@ -299,15 +301,6 @@ def _compose_log(
     for month in sorted({day[:7] for day in days}, reverse=True):
         inside = [(day, count) for day, count in counts.items() if day[:7] == month]
         yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
-
-
-def _is_fuller(theirs: str, ours: str) -> bool:
-    """Returns whether a page that another machine's agent wrote is to stay in the place of ours.
-
-    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
-    the same page, also if a sealed file arrived damaged at one of them.
-    """
-    return (theirs.count("\n"), len(theirs), theirs) > (ours.count("\n"), len(ours), ours)
 
 
 class ConflictCopies(Publisher):

@@ -16,7 +16,6 @@ from signet_sync.formats.managed_block import (
     drop_lines,
     drop_marks,
     is_signets,
-    join_people_lines,
     merge,
     read_generated,
     seal_of,
@@ -171,34 +170,6 @@ def test_when_our_part_went_no_marker_is_left(pieces):
         assert b"<!-- signet:" not in left
         assert drop_block(left) == left
         assert left.count(b"mine") >= pieces.count(b"mine")
-
-
-# what two machines have around their blocks:  page            copy                           page afterwards
-JOINED = {
-    "each a line in another place": (b"a\n" + NEW, OLD + b"b\n", b"a\n" + NEW + b"b\n"),
-    "both the same": (b"a\n" + NEW, b"a\n" + OLD, b"a\n" + NEW),
-    "a line between others": (b"a\nc\n" + NEW, b"a\nb\nc\n" + OLD, b"a\nb\nc\n" + NEW),
-    "one deleted a line": (b"a\n" + NEW, b"a\nb\n" + OLD, b"a\nb\n" + NEW),
-    "two lines in one place": (
-        NEW + b"Call Jo.\n", OLD + b"The lamp is red now.\n", NEW + b"Call Jo.\nThe lamp is red now.\n",
-    ),
-    "one line, worded twice": (b"Call Jo on Friday.\n" + NEW, b"Call Jo on Monday.\n" + OLD, None),
-    "a copy without its block": (b"a\n\n" + NEW, b"a\n\nThe lamp is red.\n", b"a\n\n" + NEW + b"The lamp is red.\n"),
-    "only blank lines more": (b"a\n" + NEW, b"a\n\n\n" + OLD, b"a\n" + NEW),
-    "a copy whose block is torn": (b"a\n" + NEW, b"a\n" + OLD[:-9], None),
-    "a page that was typed into": (b"a\n" + TYPED, b"b\n" + OLD, None),
-    "a copy of a page of Signet": (b"a\n" + NEW, b"<!-- generated x -->\n- row\n", None),
-    "line ends of Windows": (b"a\n" + NEW, b"b\r\n" + CRLF, None),
-    "more lines than are compared": (b"a\n" * 2_001 + NEW, b"b\n" + OLD, None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", JOINED)
-def test_lines_around_the_block_are_joined_where_they_are_not_of_one_place(case):
-    page, copy, after = JOINED[case]
-    assert join_people_lines(page, copy) == after
-    if after is not None:
-        assert join_people_lines(after, copy) == after, "a second time nothing changes"
 
 
 @pytest.mark.parametrize(
