@@ -213,7 +213,7 @@ def quotes(text: str) -> str:
     """Returns what a session's start quotes of one with this transcript."""
     found = words_of([text]).quotes
     last = max((one.at_us or 0 for one in found), default=0)
-    return project_text(BoardInputs(quoted=(QuotedSession(last, found),)), "", last, BUDGET, estimate_tokens).text
+    return project_text(BoardInputs(quoted=QuotedSession(last, found)), "", last, BUDGET, estimate_tokens).text
 
 
 def matched(edges: Sequence[Sequence[int]], size: int) -> list[int | None]:

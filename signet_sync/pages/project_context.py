@@ -30,8 +30,8 @@ _THREADS = 3  # of the project at hand; without one, of any
 # What earlier sessions of the project came to: their heading, and characters of each.
 _EARLIER, _OUTCOME = "=== Earlier sessions here ===", 240
 # The quotes: tokens (as `size` counts them), and their share of a smaller budget; characters of a sentence.
-_QUOTED, _OF_QUOTES, _PIECE = 600, 0.35, 200
-_SUBJECT = 3  # content words; a person's last words with fewer only answer
+_QUOTED, _OF_QUOTES, _PIECE = 800, 0.35, 200
+_SUBJECT = 3  # content words; a person's words with fewer only answer
 # What a note's line begins with: it is a statement, shown as long as it holds.
 _LABEL = late(r"(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 
@@ -72,7 +72,7 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - _cost(warning, size)
-    quotes = {words: one for words, one in _last_words(seen).items() if not known(words)}
+    quotes = {words: one for words, one in _list_quotes(seen).items() if not known(words)}
     for_quotes = min(_cost(quotes, size), int(room * _OF_QUOTES), _QUOTED)
     of_board = candidates(seen._replace(threads=threads), now_us, own)
     earlier = _list_earlier(seen, basename(project), now_us)
@@ -88,7 +88,7 @@ def project_text(
     told = Said()
     for words in (*seen.ended, *(words for line in chosen for words in (line.text, line.sentence))):
         told.add(words, sentence=True)
-    shown = _cut_quotes(seen, quotes, told, room, size)
+    shown = _cut_quotes(seen, quotes, told, min(room, _QUOTED), size)
     standing = parts.pop(headings["projects"], [])
     last = [title_of(seen.quoted), *shown.values(), ""] if seen.quoted is not None and shown else []
     text = [*warning, *standing, *last, *(line for part in parts.values() for line in part), *more]
@@ -110,27 +110,30 @@ def _list_earlier(seen: BoardInputs, name: str, now_us: int) -> Iterator[Line]:
             yield Line(one.id, "earlier", text, (True, rank, -one.at_us, one.id), outcome, (place,), sentence=whole)
 
 
-def _last_words(seen: BoardInputs) -> dict[str, Quote]:
-    """Returns the last session's last report and the person's last words that say something, each by its whole line."""
+def _list_quotes(seen: BoardInputs) -> dict[str, Quote]:
+    """Returns the quotes of the last session, by their whole lines, in the order in which they get room.
+
+    The last report and the person's last words that say something come first, then the others, the newest first.
+    """
     session = seen.quoted
     if session is None:
         return {}
     said = [one for one in session.quotes if one.speaker == "agent" or len(stems(one.text)) >= _SUBJECT]
     last = {one.speaker: one for one in said}
-    ordered = sorted(last.values(), key=lambda one: one.turn)
+    ordered = sorted(said, key=lambda one: (one is not last[one.speaker], -one.turn))
     return {quote_line(one, day_of(session.latest_us)): one for one in ordered}
 
 
 def _cut_quotes(seen: BoardInputs, quotes: Mapping[str, Quote], told: Said, room: int, size: Size) -> dict[str, str]:
-    """Returns by their whole lines those of quotes that fit, cut at sentences; without what other lines say.
+    """Returns by their whole lines those of quotes that fit, cut at sentences, in the order in which they were said.
 
-    The report gets room first.
+    What other lines say is left out.
     """
     session, shown = seen.quoted, dict[str, str]()
     if session is None:
         return shown
     room -= size(title_of(session)) + 2
-    for words, quote in sorted(quotes.items(), key=lambda item: item[1].speaker):
+    for words, quote in quotes.items():
         text, line, gap = "", "", ""
         for sentence in split(quote.text):
             if _LABEL.match(sentence) or told.holds(sentence):
@@ -145,4 +148,4 @@ def _cut_quotes(seen: BoardInputs, quotes: Mapping[str, Quote], told: Said, room
         if line:
             shown[words] = line
             room -= size(line) + 1
-    return {words: shown[words] for words in quotes if words in shown}
+    return {words: shown[words] for words in sorted(shown, key=lambda words: quotes[words].turn)}

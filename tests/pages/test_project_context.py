@@ -68,7 +68,7 @@ def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skip
     assert not any(int(line.id[-4:]) in skipped for line in made.lines)
 
 
-def test_the_last_report_and_the_last_words_are_quoted_and_the_report_gets_room_first():
+def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_none():
     said = [("person", "Light the harbour before the ferry lands."), ("agent", "The lamp is lit."),
             ("person", "The harbour is wide. " + "We ring the bell at night " * 20), ("person", "ok, do that."),
             ("agent", "The glass of the pier is clean. Next: buy oil. The wick is dry. It has no oil.")]  # fmt: skip
@@ -78,11 +78,12 @@ def test_the_last_report_and_the_last_words_are_quoted_and_the_report_gets_room_
     )
     made = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens)
     told = [line for line in made.text.split("\n") if line.startswith("> ")]
-    assert told[0].startswith("> person: “The harbour is wide. We ring the bell at night") and told[0].endswith("…”")
-    assert told[1] == "> agent: “The glass of the pier is clean. … The wick is dry.”" and len(told) == 2
+    assert told[:2] == ["> person: “Light the harbour before the ferry lands.”", "> agent: “The lamp is lit.”"]
+    assert told[2].startswith("> person: “The harbour is wide. We ring the bell at night") and told[2].endswith("…”")
+    assert told[3:] == ["> agent: “The glass of the pier is clean. … The wick is dry.”"]
     assert set(made.quotes.values()) == {"s-abcdefgh0001"}
-    tight = project_text(seen, "/x/lantern", NOW, 90, estimate_tokens)
-    assert told[1] in tight.text and "harbour" not in tight.text and len(tight.left_out) == 1
+    tight = project_text(seen, "/x/lantern", NOW, 120, estimate_tokens)
+    assert told[3] in tight.text and "wide.”" in tight.text and "ferry" not in tight.text and len(tight.left_out) == 1
 
 
 def test_earlier_sessions_are_told_by_what_they_came_to():
