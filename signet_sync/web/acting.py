@@ -6,8 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -15,20 +14,16 @@ from typing import Any, NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.body import utf8
-from signet_sync.history.operations import filter_line
 from signet_sync.log import logger
-from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage
 
-LIFE = 1800  # seconds in which a form can be sent
 PATIENCE = 5.0  # seconds to wait for another process that holds the workspace
 _BUSY = "Another process is working on this workspace, such as the agent or a command. Nothing was done; try again."
 _CHANGED = "This has changed since you looked, so nothing was done. It is shown as it is now."
-_OLD = "This confirmation was more than half an hour old, so nothing was done. It is shown as it is now."
 _FORGED = "this form was not made by this page, or by an earlier signet-sync ui"
 
 
@@ -45,25 +40,17 @@ class ViewLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """What a person types or chooses; `options` are values with labels, without them it is a line, or an `area`.
-
-    `value` is what it holds at first; a field with the only option `yes` is a box to tick.
-    """
+    """A line that a person types."""
 
     name: str
     label: str
     required: bool = False
     hint: str = ""
-    options: tuple[tuple[str, str], ...] = ()
-    value: str = ""
-    area: bool = False
 
     def check(self, given: str) -> None:
-        """Raises `UsageError` if nothing is given where something is required, or what is no option."""
+        """Raises `UsageError` if nothing is given where something is required."""
         if self.required and not sanitize_line(given):
             raise UsageError(f"“{self.label}” is empty")
-        if given and self.options and given not in dict(self.options):
-            raise UsageError(f"“{self.label}” is none of what can be chosen")
 
 
 REASON = FormField("reason", "Reason", required=True)
@@ -85,22 +72,19 @@ class Confirmed:
     """A confirmed action: the workspace, which is locked for it, and the person's words.
 
     `check_again` raises `ChangedMeanwhile`, for what is asked just before files change.
-    `should_stop` tells a long action that the server is ending.
     """
 
     workspace: Workspace
     words: Mapping[str, str]
     check_again: Callable[[int], None]
-    should_stop: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
-    `do` does just that, with the operation that `command` calls at a terminal. `lists` are files that it is about, each
-    under its heading, `prose` a text, `difference` the lines of a change of one, under its heading; `final`: it cannot
-    be undone.
+    `do` does just that, with the operation that `command` calls at a terminal. `prose` is a text that it is about,
+    `difference` the lines of a change of one, under its heading; `final`: it cannot be undone.
     """
 
     title: str
@@ -111,7 +95,6 @@ class ActionPlan:
     command: str
     do: Callable[[Confirmed], ActionResult]
     fields: Sequence[FormField] = ()
-    lists: Sequence[tuple[str, Sequence[str]]] = ()
     prose: Prose | None = None
     difference: tuple[str, Sequence[str]] | None = None
     final: bool = False
@@ -125,13 +108,11 @@ class ActionPlan:
 class Action:
     """Something the page can do; `names` are the parameters of its address that say to what.
 
-    `plan` reads only, and raises `UsageError` if there is no such thing. `refresh` looks at all files first: for plans
-    that list files from the index.
+    `plan` reads only, and raises `UsageError` if there is no such thing.
     """
 
     plan: Callable[[ViewRequest], ActionPlan]
     names: tuple[str, ...] = ()
-    refresh: bool = False
 
     def target(self, request: ViewRequest) -> dict[str, str]:
         """Returns the parameters that the request gives."""
@@ -147,22 +128,13 @@ def digest(text: str | None) -> str | None:
     return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def history_remedy(request: ViewRequest, paths: Iterable[str]) -> tuple[str, str]:
-    """Returns a sentence and the command that takes files out of the git history which still contains them."""
-    place = request.site.place
-    line = filter_line(place.root, place.state().key, paths)
-    where = " In a fresh clone of the repository, this takes it out:" if line else " This deletes the history:"
-    return where, line or request.command("history", "forget")
-
-
 # ── tokens of forms ──
 
 
 class FormToken(NamedTuple):
-    """The hidden fields: a number used once, when the form expires, the fingerprint of what was shown, the seal."""
+    """The hidden fields: a number used once, the fingerprint of what was shown, the seal."""
 
     once: str
-    until: str
     state: str
     seal: str
 
@@ -170,25 +142,20 @@ class FormToken(NamedTuple):
 class FormTokens:
     """The forms of one server; nothing that was issued before it started is accepted."""
 
-    def __init__(self, visitor: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, visitor: str) -> None:
         self._key = secrets.token_bytes(32)
         self._visitor = visitor
-        self._clock = clock
 
     def issue(self, target: Mapping[str, str], state: str) -> FormToken:
         """Makes the token for a form; `target` says which action it does to what, for which agent."""
-        once, until = secrets.token_urlsafe(18), str(int(self._clock()) + LIFE)
-        return FormToken(once, until, state, self._seal(target, once, until, state))
+        once = secrets.token_urlsafe(18)
+        return FormToken(once, state, self._seal(target, once, state))
 
     def read(self, target: Mapping[str, str], given: Mapping[str, str]) -> FormToken | None:
         """Returns the token of a form that was sent; None if it is not one of ours for this target."""
         token = FormToken(*(given.get(name, "") for name in FormToken._fields))
-        expected = self._seal(target, token.once, token.until, token.state)
+        expected = self._seal(target, token.once, token.state)
         return token if hmac.compare_digest(token.seal.encode("utf-8", "replace"), expected.encode()) else None
-
-    def is_old(self, token: FormToken) -> bool:
-        """Returns whether a form of ours has expired."""
-        return self._clock() > int(token.until)
 
     def _seal(self, target: Mapping[str, str], *fields: str) -> str:
         # ASCII-only JSON keeps apart what differs only in bytes that are not UTF-8.
@@ -205,8 +172,7 @@ class Acting:
 
     known: Mapping[str, Action]
     tokens: FormTokens
-    should_stop: Callable[[], bool]
-    _done: dict[str, tuple[FormToken, WebPage]] = field(default_factory=dict)
+    _done: dict[str, WebPage] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def confirm(self, request: ViewRequest) -> WebPage:
@@ -227,14 +193,10 @@ class Acting:
         words = {one: text for one, text in given.items() if one not in token._fields}
         with self._lock:
             if token.once in self._done:
-                return self._done[token.once][1]
-            if self.tokens.is_old(token):
-                return self._confirmation(name, request, target, words, _OLD, 403)
+                return self._done[token.once]
             page = self._attempt(name, request, target, words, token.state)
             if page.template == "result":
-                # A form that has expired does nothing when it is sent again, so its number need not be remembered.
-                self._done = {once: one for once, one in self._done.items() if not self.tokens.is_old(one[0])}
-                self._done[token.once] = token, page
+                self._done[token.once] = page
             return page
 
     def _attempt(
@@ -264,12 +226,10 @@ class Acting:
                 logger.info("{}: not done, busy", told)
                 return self._confirmation(name, request, target, words, _BUSY, 503)
             try:
-                if action.refresh:
-                    refresh(workspace, request.now_us, "done")
                 plan = plan_again()
                 for one in plan.fields:
                     one.check(words.get(one.name, ""))
-                result = plan.do(Confirmed(workspace, words, check_again, self.should_stop))
+                result = plan.do(Confirmed(workspace, words, check_again))
             except ChangedMeanwhile:
                 logger.info("{}: not done, changed meanwhile", told)
                 return self._confirmation(name, request, target, words, _CHANGED, 409)

@@ -12,24 +12,19 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.graph.store import neighbours
+from signet_sync.history.operations import filter_line
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.integrity.operations import BatchResult
 from signet_sync.memories import operations as memory_operations
 from signet_sync.memories.store import memories
 from signet_sync.privacy import forget as forget_operations
-from signet_sync.privacy import quotes
-from signet_sync.privacy import remove as removals
-from signet_sync.privacy.remove import RemoveResult
-from signet_sync.recall import open_session, pinning
+from signet_sync.recall import pinning
 from signet_sync.recall.store import references
 from signet_sync.statements import store as statements
 from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
-from signet_sync.sync.read_only import reading, require_index
+from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, list_open
-from signet_sync.text.memory import LONGEST as LONGEST_MEMORY
-from signet_sync.text.memory import TYPES
-from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.acting import (
     REASON,
     Action,
@@ -39,16 +34,14 @@ from signet_sync.web.acting import (
     FormField,
     ViewLink,
     digest,
-    history_remedy,
     no_such_action,
 )
-from signet_sync.web.formatting import count_noun, difference
+from signet_sync.web.formatting import difference
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import WORDS, ViewRequest
 
 LONGEST = 4_000_000  # bytes of a text that is compared
 _RECALL, _PROBLEMS = ViewLink("Recall", "recall"), ViewLink("Problems", "violations")
-_SESSIONS = ViewLink("Sessions", "sessions")
 
 
 def _node(found: str) -> ViewLink:
@@ -59,50 +52,7 @@ def _waiting(why: str) -> list[str]:
     return [f"{why}."] if why else []
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
 # ── memories and statements ──
-
-
-def _remember(request: ViewRequest) -> ActionPlan:
-    def do(call: Confirmed) -> ActionResult:
-        words = call.words
-        done = memory_operations.remember(
-            call.workspace,
-            request.agent,
-            words["text"].replace("\r\n", "\n"),
-            kind=words["type"],
-            tags=(),
-            private=words.get("private") == "yes",
-            session=None,
-            now_us=request.now_us,
-        )
-        said = [f"It is the memory {handle(done.memory.id)}."]
-        if done.redactions:
-            said.append(f"{count_noun(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
-        title = "Remembered" if done.new else "Already remembered"
-        return ActionResult(title, [*said, *_waiting(done.waiting)], (_node(done.memory.id), _RECALL))
-
-    hint = f"at most {LONGEST_MEMORY:,} characters; secrets are left out"
-    return ActionPlan(
-        title="Remember something",
-        button="Remember",
-        sentences=[
-            f"MEMORY.md of agent {request.agent} shows it from now on, and recall finds it.",
-            "A text that is known already is kept once.",
-        ],
-        fields=(
-            FormField("text", "What to remember", required=True, area=True, hint=hint),
-            FormField("type", "Kind", required=True, options=tuple((one, one) for one in TYPES), value="note"),
-            FormField("private", "Only for this agent: no shared context shows it", options=(("yes", "yes"),)),
-        ),
-        back=_RECALL,
-        state=None,
-        command=request.command("remember", WORDS, "--type", "note"),
-        do=do,
-    )
 
 
 def _forget(request: ViewRequest) -> ActionPlan:
@@ -115,8 +65,11 @@ def _forget(request: ViewRequest) -> ActionPlan:
         if done.pending:
             said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
         if done.git_history == "contains":
-            where, command = history_remedy(request, [head_page(request.agent), dream_page(request.agent)])
-            said.append(f"Older pages in the workspace's git history may still show it.{where}")
+            place, pages = request.site.place, [head_page(request.agent), dream_page(request.agent)]
+            line = filter_line(place.root, place.state().key, pages)
+            command = line or request.command("history", "forget")
+            how = "In a fresh clone of the repository, this takes it out:" if line else "This deletes the history:"
+            said.append(f"Older pages in the workspace's git history may still show it. {how}")
         said = [*_waiting(done.waiting), *said]
         return ActionResult("Forgotten", said, (_RECALL,), command, well=not done.pending)
 
@@ -253,83 +206,6 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
     )
 
 
-# ── a session, for good ──
-
-_QUOTING = FormField(
-    "quoting",
-    "Passages of it that other sessions quote",
-    required=True,
-    options=(("redact", "replace each by [REDACTED:removed]"), ("keep", "leave them as they are")),
-)
-
-
-def _remove(request: ViewRequest) -> ActionPlan:
-    token, session_id = request.query.get("session_token", ""), request.query.get("session", "")
-    place = request.site.place
-    require_index(place)
-    with place.opened(touch_nothing=True) as workspace:
-        plans = [one for one in removals.plan(workspace, request.agent, session_id) if token in ("", one.session_token)]
-        if not plans:
-            raise UsageError("there is no such session", hint="see the list of sessions", code="unknown-session")
-        quoted = quotes.find_quotes(workspace, plans)
-        about = open_session.describe_one(workspace.database, plans[0].sessions[0]) if plans[0].paths else None
-
-    def do(call: Confirmed) -> ActionResult:
-        reason, command = sanitize_line(call.words["reason"]), ""
-        redacting = bool(quoted.places) and call.words["quoting"] == "redact"
-        if redacting:
-            quotes.redact(call.workspace, quoted, reason, request.now_us)
-        done = [removals.remove(call.workspace, one, reason, request.now_us, quoted_in=quoted.places) for one in plans]
-        said = [text for one in done for text in _describe_removal(one, redacted=redacting)]
-        if holds := next((one for one in done if one.git_history == "contains"), None):
-            where, command = history_remedy(request, [*holds.removed_paths, head_page(holds.agent_id)])
-            said.append(f"The workspace's git history still contains its text.{where}")
-        return ActionResult("Removed", said, (_SESSIONS,), command, well=not any(one.pending for one in done))
-
-    paths = tuple(path for one in plans for path in one.paths)
-    said = [
-        f"{count_noun(len(paths), 'file')} of the session {session_id} {_are(len(paths))} deleted, with all"
-        " that was derived from them: index, statements, memories from it, lines of pages, seals and backups."
-        if paths
-        else f"What the running session {session_id} has said so far is deleted.",
-        "A tombstone keeps the session from coming back, here and on every machine that shares this vault. It contains"
-        " the reason.",
-        "The harness's own transcript and the workspace's git history are not changed; the result says if they still"
-        " contain text of the session.",
-        "The deleted files cannot be brought back.",
-    ]
-    if quoted.places:
-        number = count_noun(len(quoted.places), "place")
-        said.append(f"Other sessions quote it in {number}; you choose what becomes of that.")
-    return ActionPlan(
-        title="Remove this session for good?",
-        button="Remove it for good",
-        sentences=said,
-        prose=Prose((about and about["sentence"]) or session_id),
-        fields=(*((_QUOTING,) if quoted.places else ()), REASON),
-        back=ViewLink("The session", "session", {"token": plans[0].session_token, "session": session_id}),
-        state=[[one.session_token, one.session_ids, one.paths] for one in plans] + [quoted.places],
-        command=request.command("remove", session_id, "--reason", WORDS),
-        final=True,
-        lists=[(title, some) for title, some in (("Deleted", paths), ("Quote it", quoted.places)) if some],
-        do=do,
-    )
-
-
-def _describe_removal(done: RemoveResult, *, redacted: bool) -> list[str]:
-    said = [
-        f"{count_noun(len(done.removed_paths), 'file')} and {count_noun(done.removed_rows, 'row')} of"
-        f" {done.session_token} are deleted; the tombstone is {done.tombstone}."
-    ]
-    said += [f"Cannot be deleted yet, every pass tries again: {path}." for path in done.pending]
-    if done.quoted_in:
-        what = "Its passages were replaced in" if redacted else "Of other sessions, these still quote it:"
-        said.append(f"{what} {', '.join(done.quoted_in)}.")
-    if done.foreign:
-        said.append(f"Not written by signet-sync, and still contain text of it: {', '.join(done.foreign)}.")
-    return said
-
-
 # ── violations ──
 
 
@@ -377,7 +253,6 @@ def _restore(request: ViewRequest) -> ActionPlan:
         back=_PROBLEMS,
         state=state,
         command=request.command("violations", "restore", one.path, own_agent=False),
-        lists=(("The file", [one.path]),),
         difference=("What changed in the file, which is taken back", changed),
         final=edited,
         do=do,
@@ -409,7 +284,6 @@ def _accept(request: ViewRequest) -> ActionPlan:
         state=state,
         command=request.command("violations", "accept", one.path, "--reason", WORDS, own_agent=False),
         fields=(REASON,),
-        lists=(("The file", [one.path]),),
         difference=("What is accepted", changed),
         final=not gone,
         do=do,
@@ -424,14 +298,12 @@ def _result_of_file(done: BatchResult, what: str) -> ActionResult:
 
 
 ACTIONS = {
-    "remember": Action(_remember),
     "mark": Action(_say, ("handle", "status")),
     "forget": Action(_forget, ("memory",)),
     "pin": Action(partial(_say, word="pinned"), ("handle",)),
     "unpin": Action(partial(_say, word="unpinned"), ("handle",)),
     "approve": Action(partial(_review, approve=True), ("proposal",)),
     "reject": Action(partial(_review, approve=False), ("proposal",)),
-    "remove": Action(_remove, ("session_token", "session"), refresh=True),
     "restore": Action(_restore, ("path",)),
     "accept": Action(_accept, ("path",)),
 }

@@ -27,7 +27,7 @@ from signet_sync.app.daemon import load_all
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.log import logger
 from signet_sync.storage.locations import now_us
-from signet_sync.web import entities, formatting, lists, overview, session
+from signet_sync.web import formatting, lists, overview, session
 from signet_sync.web.acting import Acting, FormTokens
 from signet_sync.web.actions import ACTIONS
 from signet_sync.web.markdown import Links
@@ -48,8 +48,8 @@ VIEWS: list[Listed] = [
     ("/threads", "threads", lists.threads),
     ("/threads/{node}", "node", lists.node),
     ("/recall", "recall", lists.recall),
-    ("/entities", "entities", entities.entities),
-    ("/entities/{entity}", "entity", entities.entity),
+    ("/entities", "entities", lists.entities),
+    ("/entities/{entity}", "entity", lists.entity),
 ]
 
 HOST = "127.0.0.1"
@@ -71,14 +71,12 @@ def make(
     token: str | Keys,
     port: int,
     *,
-    ending: asyncio.Event | None = None,
     listed: list[Listed] = VIEWS,
     read_only: bool = False,
 ) -> ASGIApp:
-    """Returns the application behind its guard; `ending` stops long actions when set, `listed` replaces our views."""
+    """Returns the application behind its guard; `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
-    ending = ending or asyncio.Event()
-    acting = None if read_only else Acting(ACTIONS, FormTokens(keys.cookie), ending.is_set)
+    acting = None if read_only else Acting(ACTIONS, FormTokens(keys.cookie))
     return BrowserGuard(_Pages(site, listed, acting).app, keys, port, read_only=read_only)
 
 
@@ -230,10 +228,10 @@ async def _serve(
     site: Site, listener: socket.socket, announce: Callable[[str, str, int], None], *, read_only: bool
 ) -> None:
     port: int = listener.getsockname()[1]
-    keys, ending = Keys(), asyncio.Event()
+    keys = Keys()
     server = _Server(
         uvicorn.Config(
-            make(site, keys, port, ending=ending, read_only=read_only),
+            make(site, keys, port, read_only=read_only),
             http="h11",
             loop="asyncio",
             ws="none",
@@ -249,7 +247,6 @@ async def _serve(
     )
 
     def end() -> None:
-        ending.set()
         server.should_exit = True
 
     loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """Renders Markdown of the vault as HTML that cannot run: no tag of a file, and links only to pages of ours.
 
-The library escapes all text; nh3 then leaves only the tags and attributes named here. Each line is kept, so that it can
-be linked to: markup never extends over the end of its line.
+The library escapes all text; nh3 then leaves only the tags and attributes named here. Each block can be linked to by
+the number of its first line.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
@@ -23,7 +24,7 @@ from markupsafe import Markup
 # A longer line is shown without markup.
 MARKED_UP = 2_000
 
-_TAGS = {"a", "blockquote", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span"}
+_TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span"}
 _TAGS |= {"strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"*": {"class", "id"}, "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}}
 _WIKILINK = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
@@ -79,38 +80,33 @@ class Prose:
     def __init__(self, text: str, first: int = 1, *, inline: bool = False) -> None:
         self.text = text
         self._shown = bool(text.strip())
-        self._tokens: list[Token] = []
-        if inline:
-            self._tokens.append(Token("inline", "", 0, children=_line(text)))
-        else:
-            self._parse_blocks(text.split("\n"), first)
-        inner = [child for token in self._tokens for child in token.children or ()]
-        self.targets = {child.meta["target"] for child in inner if child.type == "link_close"}
-
-    def _parse_blocks(self, lines: Sequence[str], first: int) -> None:
-        whole = "\n".join(lines) + "\n"
-        _markdown.block.parse(whole, _markdown, {}, self._tokens)
+        self._lines: list[int] = []  # of its blocks
+        self._end = first + text.rstrip("\n").count("\n")
+        self.targets: set[str] = set()
+        self._tokens = (_markdown.parseInline if inline else _markdown.parse)(text)
         if any(token.level >= _markdown.options.maxNesting - 1 for token in self._tokens):
             # The library leaves out what is nested deeper.
-            self._tokens[:] = [Token("fence", "code", 0, content=whole, map=[-1, len(lines)])]
-        for before, token in zip([None, *self._tokens], self._tokens, strict=False):
-            start, end = token.map or (0, 0)
-            if token.type in ("tr_open", "hr"):
-                token.attrs["id"] = f"L{first + start}"
-            elif token.type in ("heading_open", "heading_close"):
+            self._tokens = [Token("fence", "code", 0, content=text, map=[0, text.count("\n") + 1])]
+        for token in self._tokens:
+            if token.type in ("heading_open", "heading_close"):
                 token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"  # below those of the page
-            elif token.type == "fence":
-                token.type, token.content = "html_block", _code(token, first + start + 1)
-            elif token.type == "inline" and before is not None and before.tag in ("td", "th"):
-                token.children = _line(token.content)
-            elif token.type == "inline":
-                held = token.content.split("\n")
-                # Blanks that only Python treats as such may be stripped from the beginning, with their lines.
-                start = next((line for line in range(start, end) if held[0] in lines[line]), start)
-                token.children = []
-                for number, text in enumerate(held, first + start):
-                    opened, closed = _raw(f'<span class="line" id="L{number}">'), _raw("</span>")
-                    token.children += [opened, *_line(text), closed]
+            if token.map is not None and token.type in _NUMBERED and not token.hidden:
+                line = first + token.map[0]
+                if line not in self._lines:
+                    self._lines.append(line)
+                    token.attrs["id"] = f"L{line}"
+            self._read_links(token.children or ())
+
+    def _read_links(self, tokens: Sequence[Token]) -> None:
+        """Notes where links lead; the end of a link gets its target and its words."""
+        target, words = "", ""
+        for token in tokens:
+            if token.type == "link_open":
+                target, words = str(token.attrs["href"]), ""
+                self.targets.add(target)
+            elif token.type == "link_close":
+                token.meta = {"target": target, "words": words}
+            words += token.content
 
     def __bool__(self) -> bool:
         return self._shown
@@ -120,47 +116,21 @@ class Prose:
     ) -> Markup:
         """Returns HTML in which links have the addresses of `links`, if any; others are text.
 
-        Anchors of lines begin with `mark`; the line that is asked for contains the place `here`.
+        Anchors of blocks begin with `mark`; the one with the line that is asked for begins at the place `here`.
         """
         addresses = {name: url(to.view, **to.given) for name, to in (links or {}).items() if to.view in url}
         html = str(_markdown.renderer.render(self._tokens, _markdown.options, {"addresses": addresses}))
         # No text of a file contains an unescaped quotation mark.
-        if asked:
-            html = html.replace(f'id="L{asked}">', f'id="L{asked}"><span id="here"></span>')
+        found = [one for one in self._lines if asked is not None and one <= asked <= self._end]
+        if found:
+            line = max(found)
+            html = re.sub(rf'(<[^>]*id="L{line}"[^>]*>)', r'\1<span id="here"></span>', html, count=1)
         html = html.replace(' id="L', f' id="{mark}')
         return Markup(nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=set(), link_rel=None))  # noqa: S704
 
 
-def _raw(html: str) -> Token:
-    return Token("html_inline", "", 0, content=html)
-
-
-def _line(text: str) -> list[Token]:
-    """Returns the pieces of one line; the end of a link has its target and its words."""
-    if len(text) > MARKED_UP or not _SPECIAL.search(text):
-        return [Token("text", "", 0, content=text)]
-    tokens: list[Token] = []
-    _markdown.inline.parse(text, _markdown, {}, tokens)
-    target, words = "", ""
-    for token in tokens:
-        if token.type == "text_special":
-            token.type = "text"  # an escaped sign, for which only a rule that is not used here would know what to do
-        if token.type == "link_open":
-            target, words = str(token.attrs["href"]), ""
-        elif token.type == "link_close":
-            token.meta = {"target": target, "words": words}
-        words += token.content
-    return tokens
-
-
-def _code(token: Token, first: int) -> str:
-    """Returns a block of code; its lines keep their ends, so that they are copied as written."""
-    held = token.content.split("\n")[:-1]
-    lines = "".join(
-        f'<span class="line" id="L{number}">{escapeHtml(text)}\n</span>' for number, text in enumerate(held, first)
-    )
-    label, code = escapeHtml(token.info.strip()), f'<pre tabindex="0"><code>{lines}</code></pre>'
-    return f'<p class="label">{label}</p>{code}' if label else code
+# Blocks that have an anchor.
+_NUMBERED = ("paragraph_open", "heading_open", "list_item_open", "blockquote_open", "fence")
 
 
 class _Markdown(MarkdownIt):
@@ -171,6 +141,18 @@ class _Markdown(MarkdownIt):
 
     def validateLink(self, url: str) -> bool:
         return True
+
+
+def _inline(state: StateCore) -> None:
+    """Parses the text of blocks line by line; a line so long that this would take minutes is shown as it is."""
+    for token in (one for one in state.tokens if one.type == "inline"):
+        token.children = []
+        for number, line in enumerate(token.content.split("\n")):
+            token.children += [Token("softbreak", "br", 0)] if number else []
+            if len(line) <= MARKED_UP and _SPECIAL.search(line):
+                state.md.inline.parse(line, state.md, state.env, token.children)
+            else:
+                token.children.append(Token("text", "", 0, content=line))
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:
@@ -204,10 +186,17 @@ def _link_close(_: RendererHTML, tokens: Sequence[Token], at: int, options: Any,
     return "" if words in (target, f"^{target}") else f' <span class="target">({escapeHtml(target)})</span>'
 
 
-_markdown = _Markdown("zero", {"html": False, "maxNesting": 20}).enable(
+def _fence(_: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    place = f' id="{tokens[at].attrs["id"]}"' if "id" in tokens[at].attrs else ""
+    return f'<pre tabindex="0"{place}><code>{escapeHtml(tokens[at].content)}</code></pre>'
+
+
+_markdown = _Markdown("zero", {"html": False, "breaks": True, "maxNesting": 20}).enable(
     ["blockquote", "fence", "heading", "hr", "list", "table", "backticks", "emphasis", "escape", "link"]
 )
+_markdown.core.ruler.at("inline", _inline)
 _markdown.inline.ruler.before("link", "wikilink", _wikilink)
 _markdown.inline.ruler.before("link", "handle", _handle)
+_markdown.add_render_rule("fence", _fence)
 _markdown.add_render_rule("link_open", _link_open)
 _markdown.add_render_rule("link_close", _link_close)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 from loguru import logger
-from workbench import NOW, Vault, cast, contents, numbered
+from workbench import NOW, Vault, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
@@ -29,25 +29,21 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
 from signet_sync.web import acting, app
-from signet_sync.web.acting import LIFE, FormTokens
 
 NOW_US = parse_instant(NOW) or 0
 PORT = 8125
 ADDRESS = f"http://127.0.0.1:{PORT}"
 HEADERS = {"origin": ADDRESS, "sec-fetch-site": "same-origin"}
-QUOTED = "the harbour office counts every crate twice before the night ferry leaves for the islands in the north"
 MEMORY = f"Deploys happen on Tuesdays {HOSTILE}"
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two summaries changed, a transcript went, another agent's changed; a proposal; a memory; a quoted session."""
+    """Two summaries changed, a transcript went, another agent's changed; a proposal; a memory."""
 
     def make(vault: Vault) -> None:
         paths = [vault.session(number) for number in (1, 2, 3)]
         paths.append(vault.session(4, agent_id="scout"))
-        body = "# Five\n\n## Decisions\n\n- {} says that " + QUOTED + ".\n"
-        paths += [vault.session(6, body=body.format("Jo")), vault.session(5, body=body.format("Mira"))]
         vault.reindex()
         with opened(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, "default", "user", "Jo <b>M</b>", now_us=NOW_US).id
@@ -231,57 +227,17 @@ def test_every_line_of_memory_md_that_names_a_statement_has_its_buttons(vault: V
     assert shown.count("Unpin…") == 1 and all(any(full.startswith(one) for _, full in links) for one in named)
 
 
-def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:
-    someone = visitor(vault)
-    secret = "ghp_" + "a1B2" * 9
-    done = Form(someone, "remember").send(
-        text=f"Ada <i>wants</i>\r\nshort answers, not {secret}",
-        type="preference",
-        private="yes",
-    )
-    assert "Remembered" in done.text and "1\u202fsecret" not in done.text and "1 secret in it was replaced" in done.text
-    ((memory, content, private),) = vault.rows("select id, content, private from memories where type = 'preference'")
-    assert "\r" not in content and secret not in content and private == 1
+def test_a_memory_is_pinned_unpinned_and_forgotten(vault: Vault) -> None:
+    someone, memory = visitor(vault), known(vault)["memory"]
     assert Form(someone, "pin", handle=memory).send().status_code == 200
     assert vault.rows("select count(*) from pins")[0][0] == 1
     assert someone.get("/do/pin", params={"handle": memory}).status_code == 400
     assert "no pin" in Form(someone, "unpin", handle=memory).send().text
     form = Form(someone, "forget", memory=memory)
-    assert "Ada &lt;i&gt;wants&lt;/i&gt;" in form.page.text
+    assert "Deploys happen on Tuesdays &lt;/title&gt;" in form.page.text
     assert "Forgotten" in form.send().text
     assert vault.rows("select count(*) from memories where id = ?", memory) == [(0,)]
-    assert "short answers" not in vault.page()
-
-
-def test_what_cannot_be_remembered_comes_back_as_it_was_typed(vault: Vault) -> None:
-    someone = visitor(vault)
-    for words, why in (
-        ({"text": "y" * 5000, "type": "note"}, "too long"),
-        ({"text": "kept <words>", "type": "nonsense"}, "none of what can be chosen"),
-        ({"text": "kept <words>", "type": ""}, "is empty"),
-    ):
-        again = Form(someone, "remember").send(**words)
-        assert again.status_code == 400 and why in again.text
-        assert words["text"].replace("<", "&lt;").replace(">", "&gt;") in again.text
-    assert vault.rows("select count(*) from memories") == [(1,)]
-
-
-def test_a_session_is_removed_after_its_dry_run(vault: Vault) -> None:
-    mira, jo = known(vault)["paths"][5], known(vault)["paths"][4]
-    session = numbered(6)["session_id"]
-    someone = visitor(vault)
-    before = everything(vault)
-    form = Form(someone, "remove", session=session)
-    assert everything(vault) == before
-    for path in jo.values():
-        assert path in form.page.text
-    assert mira["summary"] in form.page.text and "quote it in 2 places" in form.page.text
-    assert form.send(reason="private").status_code == 400
-    done = Form(someone, "remove", session=session).send(reason="private <b>", quoting="redact")
-    assert "Removed" in done.text and "Its passages were replaced in" in done.text
-    assert not any((vault / path).exists() for path in jo.values())
-    assert "[REDACTED:removed]" in (vault / mira["summary"]).read_text("utf-8")
-    assert someone.get("/do/remove", params={"session": session}).status_code == 404
+    assert "Deploys happen" not in vault.page()
 
 
 # ── nothing is done that was not shown ──
@@ -333,34 +289,29 @@ def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None
         Form(someone, "forget", memory=ids["memory"]),
         Form(someone, "pin", handle=ids["memory"]),
         Form(someone, "approve", proposal=ids["proposal"]),
-        Form(someone, "remove", session=numbered(6)["session_id"]),
     ]
     with opened(str(vault.root), Settings()) as workspace:
         operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
-    for command in (
-        ("forget", ids["memory"]),
-        ("remove", numbered(5)["session_id"], "--reason", "x", "--yes", "--quoting", "keep"),
-    ):
-        assert vault.call(*command).code == 0
+    assert vault.call("forget", ids["memory"]).code == 0
     for form in forms:
-        late = form.send(reason="x", quoting="keep")
+        late = form.send(reason="x")
         assert late.status_code == 409 and "othing was done" in late.text, late.text
     assert "Songs." in vault.call("entity", "show", ids["entity"]).out
 
 
 def test_a_form_works_once_however_often_it_is_sent(vault: Vault) -> None:
-    someone = visitor(vault)
-    form = Form(someone, "remember")
-    words = {"text": "Said once", "type": "note"}
+    someone, path = visitor(vault), known(vault)["paths"][2]["transcript"]
+    form = Form(someone, "accept", path=path)
     answers: list[Any] = []
-    sending = [threading.Thread(target=lambda: answers.append(form.send(**words))) for _ in range(2)]
+    sending = [threading.Thread(target=lambda: answers.append(form.send(reason="once"))) for _ in range(2)]
     for one in sending:
         one.start()
     for one in sending:
         one.join()
-    answers.append(form.send(**words | {"text": "Said with another text"}))
-    assert {str(one.url) for one in answers} == {str(answers[0].url)} and "Remembered" in answers[0].text
-    assert len(vault.rows("select id from memories where content like 'Said%'")) == 1
+    answers.append(form.send(reason="another"))
+    assert {str(one.url) for one in answers} == {str(answers[0].url)}
+    assert all("Accepted" in one.text for one in answers)
+    assert vault.rows("select reason from acceptances") == [("once",)]
 
 
 def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
@@ -376,7 +327,6 @@ def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
         form.hidden | {"seal": "0" * 64},
         form.hidden | {"seal": "ü"},
         form.hidden | {"state": "0" * 64},
-        form.hidden | {"until": str(int(form.hidden["until"]) + 1)},
         form.hidden | {"once": "another"},
         other.hidden,
         Form(someone, "accept", path=path).hidden,
@@ -387,17 +337,6 @@ def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
     # For another agent it is another form.
     assert someone.post(f"{form.address}&agent=scout", data=form.hidden, headers=HEADERS).status_code == 403
     assert everything(vault) == before
-
-
-def test_a_confirmation_that_is_too_old_is_shown_again(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    moment = [0.0]
-    monkeypatch.setattr(app, "FormTokens", lambda visitor: FormTokens(visitor, lambda: moment[0]))
-    path = known(vault)["paths"][0]["summary"]
-    form = Form(visitor(vault), "accept", path=path)
-    moment[0] = LIFE + 1.0
-    old = form.send(reason="typed <late>")
-    assert old.status_code == 403 and "more than half an hour old, so nothing was done" in old.text
-    assert path in opened_violations(vault) and "typed &lt;late&gt;" in old.text
 
 
 @pytest.mark.parametrize(
@@ -422,37 +361,37 @@ def test_a_confirmation_that_is_too_old_is_shown_again(vault: Vault, monkeypatch
 def test_a_form_that_another_page_sends_does_nothing(vault: Vault, headers: dict[str, str], status: int) -> None:
     """Even with everything that the form itself holds."""
     someone = visitor(vault)
-    form = Form(someone, "remember")
+    form = Form(someone, "forget", memory=known(vault)["memory"])
     if "cookie" in headers:
         someone.cookies.clear()
-    data = urlencode(form.hidden | {"text": "Forged", "type": "note"})
+    data = urlencode(form.hidden)
     sent = {"content-type": "application/x-www-form-urlencoded"} | headers
     assert someone.post(form.address, content=data, headers=sent).status_code == status
-    assert someone.post(f"{form.address}?token=the-token", content=data, headers=sent).status_code == status
+    assert someone.post(f"{form.address}&token=the-token", content=data, headers=sent).status_code == status
     assert vault.rows("select count(*) from memories") == [(1,)]
 
 
 def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
-    form = Form(visitor(vault), "remember")
-    large = form.send(text="x" * 300_000, type="note")
+    form = Form(visitor(vault), "accept", path=known(vault)["paths"][2]["transcript"])
+    large = form.send(reason="x" * 300_000)
     assert large.status_code == 413 and "too large" in large.text
     assert form.send(**{f"f{number}": "" for number in range(60)}).status_code == 400
-    assert "Remembered" in form.send(text="Short", type="note").text
+    assert "Accepted" in form.send(reason="Short").text
 
 
 def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> None:
     ids = known(vault)
     someone, actor = visitor(vault, read_only=True), visitor(vault)
-    pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}", "/recall")
+    pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}")
     for page in pages:
         shown = someone.get(page)
         assert shown.status_code == 200 and "/do/" not in shown.text and 'method="post"' not in shown.text, page
         assert "/do/" in actor.get(page).text, page
-    assert someone.get("/do/remember").status_code == 404
-    refused = someone.post("/do/remember", data={"text": "x"}, headers=HEADERS)
+    assert someone.get("/do/restore").status_code == 404
+    refused = someone.post("/do/restore", data={"text": "x"}, headers=HEADERS)
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
-        assert actor.request(method, "/do/remember", headers=HEADERS).status_code == 405
+        assert actor.request(method, "/do/restore", headers=HEADERS).status_code == 405
     assert actor.post("/recall", headers=HEADERS).status_code == 405
 
 
@@ -470,12 +409,12 @@ def test_while_another_process_works_the_page_says_so_and_the_same_form_works_la
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(acting, "PATIENCE", 0.1)
-    form = Form(visitor(vault), "remember")
+    form = Form(visitor(vault), "accept", path=known(vault)["paths"][2]["transcript"])
     with held(vault):
-        busy = form.send(text="Said <later>", type="note")
+        busy = form.send(reason="Said <later>")
         assert busy.status_code == 503 and "Another process is working on this workspace" in busy.text
         assert "Said &lt;later&gt;" in busy.text
-    assert "Remembered" in form.send(text="Said later", type="note").text
+    assert "Accepted" in form.send(reason="Said later").text
 
 
 def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
@@ -487,11 +426,11 @@ def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
         Form(someone, "restore", path=path).send()
         Form(someone, "accept", path=ids["paths"][1]["summary"]).send(reason="secretly")
         Form(someone, "accept", path=ids["paths"][2]["transcript"]).send(reason="")
-        Form(someone, "remember").send(text="privately", type="note")
+        Form(someone, "forget", memory=ids["memory"]).send()
     finally:
         logger.remove(sink)
     told = "".join(lines)
     assert f"INFO restore {path} of default: done\n" in lines
     assert f"INFO accept {ids['paths'][2]['transcript']} of default: not done, usage\n" in lines
-    assert "INFO remember of default: done\n" in lines
-    assert "secretly" not in told and "privately" not in told
+    assert f"INFO forget {ids['memory']} of default: done\n" in lines
+    assert "secretly" not in told and "Deploys" not in told

@@ -17,7 +17,7 @@ from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.text.sentences import flatten
-from signet_sync.web import entities
+from signet_sync.web import lists
 
 NOW_US = parse_instant(NOW) or 0
 NAMED = 'Jo <b>Mertens</b> " onload=x'
@@ -67,11 +67,11 @@ def entity_id(vault: Vault, title: str) -> str:
 
 
 def jo(vault: Vault, **query: str) -> dict[str, Any]:
-    return entities.entity(asked(vault.root, given={"entity": entity_id(vault, NAME)}, **query)).data
+    return lists.entity(asked(vault.root, given={"entity": entity_id(vault, NAME)}, **query)).data
 
 
 def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
-    data = entities.entities(asked(vault.root)).data
+    data = lists.entities(asked(vault.root)).data
     shown = [(heading, [card["entity"].title for card in cards]) for heading, cards in data["kinds"]]
     assert shown == [("Users", [NAME]), ("Parts", ["lantern"]), ("Relationships", ["reviews"])]
     assert data["kinds"][0][1][0]["proposals"] == 1 and data["lost"] == []
@@ -112,7 +112,7 @@ def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> No
     before = contents(vault.root), contents(vault.state, but=BESIDE)
     section = next(section for section in jo(vault)["sections"] if section["name"] == "overview")
     assert "<strong>long</strong>" in section["prose"].html(None)
-    entities.entities(asked(vault.root))
+    lists.entities(asked(vault.root))
     assert visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").status_code == 200
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
     assert jo(vault)["log"].rows[0].op == "propose"
@@ -129,6 +129,6 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     ]
     page = harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text).text
     settle = next(line for line in page.splitlines() if "--keep events" in line)
-    kinds = entities.entities(asked(vault.root)).data["kinds"]
+    kinds = lists.entities(asked(vault.root)).data["kinds"]
     assert [card["drifted"] for _, cards in kinds for card in cards] == [True, False, False]
     assert run(vault, f"{settle[settle.index('signet-sync') :]} --yes").code == 0 and jo(vault)["drifted"] == []

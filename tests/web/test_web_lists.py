@@ -1,4 +1,4 @@
-"""Threads, one node and what is around it; what was looked up, what rose and why: for one agent, never writing."""
+"""Threads, one node and what is around it, what answers a question: for one agent, never writing."""
 
 from __future__ import annotations
 
@@ -14,82 +14,22 @@ from workbench import NOW, Vault, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from ui_pages import BESIDE, HOSTILE, asked, harmless, visitor
+from ui_pages import BESIDE, asked, harmless, visitor
 
-from signet_sync.app.workspace import opened
-from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
-from signet_sync.memories import operations as memories_operations
-from signet_sync.memories import promotion
-from signet_sync.memories.store import promotions
-from signet_sync.privacy import forget as privacy_forget
-from signet_sync.recall import pinning
-from signet_sync.settings.model import Settings
 from signet_sync.web import lists
 
-NOW_US = parse_instant(NOW) or 0
-# The words of each memory, and days ago, query and place of each hit on it.
-RISEN, READY, NEAR, PRIVATE, FORGOTTEN, UNFOUND = (
-    "Priya counts in millimetres, never in inches",
-    "Deploys happen on Tuesdays, after the backup",
-    f"Navigation is rendered once {HOSTILE}",
-    "The spare key lies with Jo",
-    "Retries end after five tries",
-    "Nobody has asked for this yet",
-)
-HITS = {
-    RISEN: [(9, "how does Priya count", 1), (8, "millimetres", 1), (8, "millimetres", 2), (2, "units", 1)],
-    FORGOTTEN: [(9, "retries", 1), (8, "how many tries", 1), (8, "when does it end", 1)],
-    READY: [(3, "when do we deploy", 1), (2, "tuesday", 2), (1, f"backup {HOSTILE}", 1)],
-    NEAR: [(1, "navigation", 3), (1, "navigation", 3), (0, "navigation", 3)],
-    PRIVATE: [(4, "key", 1)],
-}
+READY = "Deploys happen on Tuesdays, after the backup"
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two memories rose six days ago, of which one was forgotten; then two quiet sweeps; the rest came later."""
+    """A session and a memory; and one of another agent."""
 
     def make(vault: Vault) -> None:
-        session = vault.session(1)
+        vault.session(1)
         vault.reindex()
-        with opened(str(vault.root), Settings()) as workspace:
-            ids = {}
-            for text in (RISEN, READY, NEAR, PRIVATE, FORGOTTEN, UNFOUND):
-                done = memories_operations.remember(
-                    workspace, "default", text, kind="note", tags=("lantern",), private=text == PRIVATE,
-                    session="5e551001-0000-4000-8000-000000000001" if text == NEAR else None, now_us=NOW_US - 9 * DAY,
-                )  # fmt: skip
-                ids[text] = done.memory.id
-            assert session
-            memories_operations.remember(
-                workspace, "scout", "Scouts go ahead", kind="note", tags=(), private=False, session=None, now_us=NOW_US
-            )
-            hits = sorted(
-                (NOW_US - days * DAY - SECOND, query, text, place)
-                for text, all_of_it in HITS.items()
-                for days, query, place in all_of_it
-            )
-            for sweep_at in (NOW_US - 6 * DAY, NOW_US - 5 * DAY, NOW_US - 4 * DAY):
-                while hits and hits[0][0] < sweep_at:
-                    at_us, query, text, place = hits.pop(0)
-                    promotions.record(
-                        workspace.database,
-                        "default",
-                        query,
-                        [(ids[text], 1 / place)],
-                        at_us,
-                    )
-                promotion.dream(workspace, "default", sweep_at)
-            for at_us, query, text, place in hits:
-                promotions.record(
-                    workspace.database,
-                    "default",
-                    query,
-                    [(ids[text], 1 / place)],
-                    at_us,
-                )
-            pinning.pin(workspace, "default", ids[RISEN], NOW_US)
-            privacy_forget.forget(workspace, "default", ids[FORGOTTEN], NOW_US)
+        for text, agent in ((READY, "default"), ("Scouts go ahead", "scout")):
+            assert vault.call("remember", text, "--agent", agent, "--now", NOW).code == 0
 
     return cast(tmp_path_factory.mktemp("recall"), make)
 
@@ -100,23 +40,6 @@ def vault(filled: Any, tmp_path: Path) -> Vault:
     return found
 
 
-def memory_id(vault: Vault, text: str) -> str:
-    shown: str = vault.rows("select id from memories where content like ?", text[:12] + "%")[0][0]
-    return shown
-
-
-def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
-    data = lists.recall(asked(vault.root)).data
-    with opened(str(vault.root), Settings()) as workspace:
-        swept = promotion.dream(workspace, "default", NOW_US, dry_run=True)
-    rows = data["recalled"].rows
-    waiting = {row.memory.memory_id: row.lacks for row in rows if not row.risen}
-    assert {one for one, lacks in waiting.items() if not lacks} == {one.memory_id for one in swept.promoted}
-    assert sum(bool(lacks) for lacks in waiting.values()) == 2
-    assert [data["texts"][row.memory.memory_id] for row in rows if row.risen] == [RISEN] and len(rows) == 4
-    assert data["private"] == [memory_id(vault, PRIVATE)]
-
-
 # ── recall itself ──
 
 
@@ -125,7 +48,8 @@ def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vaul
     page = visitor(vault.root).get("/recall", params={"q": "when do deploys happen"})
     shown = harmless(page.text)
     data = lists.recall(asked(vault.root, q="when do deploys happen")).data
-    assert f"/threads/{memory_id(vault, READY)}" in shown.links
+    ((memory,),) = vault.rows("select id from memories where agent_id = 'default'")
+    assert any(link.startswith("/threads/") and link.endswith(memory) for link in shown.links)
     assert any(hit and text == "Deploys" for one in data["answers"] for turn in one["turns"] for text, hit in turn)
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
     told = json.loads(vault.call("recall", "when do deploys happen", "--json").out)["hits"]
