@@ -19,7 +19,7 @@ from signet_sync.capture.harnesses.reader import (
     TranscriptEntry,
     drop_future_times,
 )
-from signet_sync.capture.harnesses.texts import compaction_text, file_stem
+from signet_sync.capture.harnesses.texts import file_stem
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.transcripts import TranscriptSource
@@ -35,7 +35,7 @@ from signet_sync.formats.ids import (
     token_of,
 )
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.formats.timestamps import iso
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
@@ -45,12 +45,7 @@ from signet_sync.sessions.input import (
     SessionInput,
 )
 from signet_sync.sessions.live.operations import refuse_removed
-from signet_sync.sessions.live.turns import (
-    SpokenTurn,
-    find_recorded_entries,
-    is_live,
-    live_turns_in,
-)
+from signet_sync.sessions.live.turns import SpokenTurn, is_live
 from signet_sync.sessions.model_proposals import Propose
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
@@ -64,8 +59,6 @@ from signet_sync.text.stored_names import session_name, session_value
 SEGMENT_BYTES = 8 * 1024 * 1024
 _DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 _SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
-# A compaction record this close to the hook's time belongs to the compaction that the hook reported.
-SAME_COMPACTION_US = 120 * SECOND
 COPIED = "copied history: all of it stands in another session, or was removed with it"
 EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
@@ -154,15 +147,13 @@ def capture(
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Sequence[tuple[str, int]] = (),
     reported: Job | None = None,
     rest: Conversation | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
-    With `end` false the session is still running: only its compactions are written, those included that hooks `handed`
-    over (a summary, sanitized, and its time) and the transcript has no record of. `reported` is the job of a hook,
+    With `end` false the session is still running: only its compactions are written. `reported` is the job of a hook,
     which has the repository as it was then; `rest` is what was read of a transcript that is gone. File names follow
     from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.end` raises.
@@ -178,7 +169,7 @@ def capture(
         conversation = drop_copies(workspace, conversation, done.agent_id)
         done.remark = _why_empty(conversation)
     if not done.remark:
-        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
+        _write(workspace, conversation, done, now_us, propose, end=end)
         if done.compactions and not registry.facts(source.harness).reports_compaction:
             with suppress(OSError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
@@ -262,17 +253,12 @@ def _write(
     propose: Propose | None,
     *,
     end: bool,
-    handed: Sequence[tuple[str, int]],
 ) -> None:
     """Writes the compactions that are not in the vault yet, and at an end the segments."""
     entries, token = conversation.entries, token_of(done.agent_id, conversation.session_id)
     identity = identify(conversation, done.agent_id, done.repository)
     propose = None if conversation.headless else propose  # rules do for what nobody reads
     compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
-    recorded = [entry.at for entry in compactions]
-    for text, at_us in handed:
-        if all(abs(one - at_us) > SAME_COMPACTION_US for one in recorded):
-            compactions.append(TranscriptEntry("compaction", at_us, compaction_text(text)))
     if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
         done.remark = "it contains no new compaction"
@@ -339,24 +325,18 @@ def _find_fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Transc
 
     A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
-    segments = [row for row in rows if row.source_kind == "transcript"]
-    said = [turn for row in segments for turn in live_turns_in(row.content)]
-    kept = [row for row in segments if not said or not is_live(row.content)]
+    kept = [row for row in rows if row.source_kind == "transcript" and not is_live(row.content)]
+    if not kept:
+        return conversation.entries
     fresh = conversation.entries
-    if kept:
-        if all(entry.recorded_at == NO_TIME for entry in fresh):
-            fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
-        boundary = max(row.membership_us for row in kept)
-        # If the clock was set back, several segments may end in the same millisecond.
-        last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
-        fresh = entries_after(fresh, boundary, last)
-    if said:
-        spoken = [place for place, entry in enumerate(fresh) if entry.kind in ("user", "assistant")]
-        words = [(fresh[one].kind, sanitize_transcript_v2(words_of(fresh[one].text)), fresh[one].at) for one in spoken]
-        held = {spoken[place] for place in find_recorded_entries(words, said)}
-        fresh = tuple(entry for place, entry in enumerate(fresh) if place not in held)
+    if all(entry.recorded_at == NO_TIME for entry in fresh):
+        fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
+    boundary = max(row.membership_us for row in kept)
+    # If the clock was set back, several segments may end in the same millisecond.
+    last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
+    fresh = entries_after(fresh, boundary, last)
     has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if has_words or not segments else ()
+    return fresh if has_words else ()
 
 
 def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:

@@ -256,12 +256,9 @@ class _HookEvent:
         def hands_over() -> bool:
             return asks and self._is_attended()
 
-        def compose() -> Injection:
-            database = os.path.expanduser(self.environ.get("SIGNET_DB") or self.folder.database)
-            names = self.agent, self.harness, self.session or "", self.project, shared, hands_over
-            return self.context(HookSession(self.root, self.folder, database, *names), words, source, budget)
-
-        found = self._follow_folder(compose)
+        database = os.path.expanduser(self.environ.get("SIGNET_DB") or self.folder.database)
+        names = self.agent, self.harness, self.session or "", self.project, shared, hands_over
+        found = self.context(HookSession(self.root, self.folder, database, *names), words, source, budget)
         self.record = found.record if self.later else self.record
         if text := found.text if self.later else found.record():
             self.printed.append(self.facts.printed(name, text))
@@ -313,11 +310,6 @@ class _HookEvent:
         repository = resolve(project) if project is not None else None  # now, because it may be gone at the capture
         if repository is not None and any(map(_MAY_BE_SECRET.search, filter(None, repository))):
             repository = Repository._make(part and session_value(part) for part in repository)
-        summary = self.payload.get("compact_summary") if event == "compact" else None
-        if isinstance(summary, str):
-            from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; other events hold no text
-
-            summary = sanitize_transcript_v2(summary) if summary.strip() else None
         return spool.Job(
             event=event,
             harness=self.harness,
@@ -326,32 +318,14 @@ class _HookEvent:
             transcript_path=path if isinstance(path, str) else None,
             cwd=storable_path(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             at=_now(),
-            compaction=summary if isinstance(summary, str) else None,
             repository=repository,
         )
 
     def _hand_over(self, job: spool.Job) -> None:
-        def put() -> None:
-            put = spool.put(self.folder.spool, job)
-            if locations.locate(self.root).path != self.folder.path:
-                spool.finish(put)
-                raise FileNotFoundError(self.folder.path)
-
-        self._follow_folder(put)
+        spool.put(self.folder.spool, job)
         # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
         if job.event != "stop" and os.path.isdir(self.root) and not _is_agent_listening(self.folder):
             _start_worker(self.root, self.folder)
-
-    def _follow_folder(self, act: Callable[[], Any]) -> Any:
-        """Returns what is done in the current state folder, which moves when a workspace gets its id."""
-        try:
-            return act()
-        except FileNotFoundError:
-            present = locations.locate(self.root)
-            if present == self.folder:
-                raise
-            self.folder = present
-            return act()
 
 
 # ── input ──

@@ -94,43 +94,39 @@ class Intake:
         return engine.pages_at_end(self.workspace, self.now_us) if self.propose is None else nullcontext()
 
     def process_session(self, jobs: Sequence[Job]) -> None:
-        """Processes the jobs of one session; a later one covers all but summaries, which nothing else contains."""
+        """Processes the jobs of one session, of which the last one covers the others."""
         now_us = self.now_us()
         last = next((job for job in reversed(jobs) if job.event in ("stop", "end")), jobs[-1])
-        left = [*(job for job in jobs if job.compaction is not None and job is not last), last]
-        spool.finish(*(job for job in jobs if job not in left))
-        begun = [job for job in left if spool.begin(job, now_us)]
-        for job in left:
-            if job not in begun:
-                logger.warning("{} of {} {}: given up", job.event, job.harness, shorten(job.session_id))
-        if not begun:
+        whose = shorten(last.session_id)
+        spool.finish(*(job for job in jobs if job is not last))
+        if not spool.begin(last, now_us):
+            logger.warning("{} of {} {}: given up", last.event, last.harness, whose)
             return
-        last, whose = begun[-1], shorten(begun[-1].session_id)
         try:
-            captured = self._capture_session(begun)
+            captured = self._capture_session(last)
             if captured is not None:
                 self._add(captured)
-                if last.event == "compact" and not captured.wrote and last.tries == 1:
-                    # Some harnesses write the record of a compaction after they have told of it.
-                    spool.retry_later(begun.pop(), "it has no record yet", now_us)
-            spool.finish(*begun)
+            if captured is not None and last.event == "compact" and not captured.wrote and last.tries == 1:
+                # Harnesses write the record of a compaction after they have told of it.
+                spool.retry_later(last, "it has no record yet", now_us)
+            else:
+                spool.finish(last)
         except UsageError as error:
             # Waiting cannot help: the session was removed, or the file is not a transcript.
             logger.warning("{} of {} {}: refused, {}", last.event, last.harness, whose, error.code)
             self.failed.append(error.message)
-            spool.finish(*begun)
+            spool.finish(last)
         except (OSError, SignetSyncError) as error:
             logger.warning("{} of {} {}: {}; tried again later", last.event, last.harness, whose, reason(error))
             self.failed.append(str(error))
-            for job in begun:
-                spool.retry_later(job, type(error).__name__, now_us)
+            spool.retry_later(last, type(error).__name__, now_us)
 
-    def _capture_session(self, begun: Sequence[Job]) -> CaptureResult | None:
+    def _capture_session(self, last: Job) -> CaptureResult | None:
         """Captures a session from its transcript; of one that was deleted meanwhile, what was read of it.
 
         None if the job needs no transcript, or the harness never made one.
         """
-        workspace, last = self.workspace, begun[-1]
+        workspace = self.workspace
         if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
             raise refuse_removed_session(last.session_id)
         rest = None
@@ -156,7 +152,6 @@ class Intake:
             agent_id=last.agent_id,
             propose=self.propose,
             end=last.event in ("stop", "end"),
-            handed=[(job.compaction, parse_instant(job.at) or 0) for job in begun if job.compaction is not None],
             reported=last,
             environ=self.environ,
         )

@@ -29,7 +29,6 @@ from signet_sync.formats.paths import AGENT_ID
 from signet_sync.host.repository import Repository
 from signet_sync.storage import durable
 from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
-from signet_sync.storage.locations import process_alive
 from signet_sync.text.stored_names import storable_path
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
-SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
+SIZE_LIMIT = 1024 * 1024  # bytes
 MOST_TRIES = 8
 MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
@@ -49,7 +48,7 @@ _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _FIELDS = frozenset(
-    "event harness session_id agent_id at transcript_path cwd compaction repository tries retry_at trouble".split()
+    "event harness session_id agent_id at transcript_path cwd repository tries retry_at trouble".split()
 )
 
 
@@ -57,9 +56,8 @@ class Job:
     """One event that a hook reported.
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are absolute or None. `compaction` is the sanitized summary of a compaction if the harness delivered one.
-    `repository` is that of `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
-    `retry_later`; `place` and `mark` identify the file this was read from, and its state.
+    are absolute or None. `repository` is that of `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and
+    `trouble` belong to `retry_later`; `place` and `mark` identify the file this was read from, and its state.
     """
 
     event: str
@@ -69,7 +67,6 @@ class Job:
     at: str
     transcript_path: str | None = None
     cwd: str | None = None
-    compaction: str | None = None
     repository: Repository | None = None
     tries: int = 0
     retry_at: float = 0.0
@@ -191,16 +188,14 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> None:
 def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:
     """Deletes the jobs of removed sessions (`unwanted`), `bad/` included.
 
-    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that a live process is
-    writing is kept; its worker will find the session removed. Raises `OSError`.
+    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that is being written is
+    left to the worker, which will find the session removed. Raises `OSError`.
     """
     for place in (folder, _bad(folder)):
         for path in (os.path.join(place, name) for name in _names(place)):
-            writer = TEMPORARY.fullmatch(os.path.basename(path))
             try:
-                # It takes milliseconds to write one, and process ids are reused.
-                young = writer is not None and time.time() - os.lstat(path).st_mtime < _WRITING
-                gone = not (writer and young and process_alive(int(writer[1]))) and (writer or unwanted(_read(path)))
+                young = time.time() - os.lstat(path).st_mtime < _WRITING  # it takes milliseconds to write one
+                gone = not (young and TEMPORARY.fullmatch(os.path.basename(path))) and unwanted(_read(path))
             except (_Unusable, _OfAnother):
                 gone = True
             except FileNotFoundError:

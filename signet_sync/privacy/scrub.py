@@ -28,7 +28,6 @@ from signet_sync.memories.store.session_texts import find_used_elsewhere, names
 from signet_sync.pages import conflict_copies, dreams_page, page_files
 from signet_sync.pages.conflict_copies import keep_displaced
 from signet_sync.pages.store.pages import page_states
-from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions.copied_history import exchanges_in, exchanges_of, mark_of_compaction, marks_of
 from signet_sync.sessions.live import files as live_files
@@ -142,12 +141,7 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
-        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_valid(document):
-            return True  # damaged: it cannot be finished, and may contain anything
-        agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
-        if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
-            return True
-        return tombstones_store.cover(tombstones, agent_id, [session_id], token)
+        return tombstones_store.cover(tombstones, document["agent_id"], [document["session_id"]], document["token"])
 
     def job(document: Job) -> bool:
         return tombstones_store.cover(tombstones, document.agent_id, [document.session_id])
@@ -156,7 +150,6 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
     live_files.drop(workspace.state.live, lambda one: tombstones_store.cover(tombstones, one.agent_id, one[1:]))
-    live.delete_removed(workspace)
 
 
 def _delete_damaged_databases(database: str) -> None:

@@ -17,7 +17,7 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, re
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
-from signet_sync.formats.paths import AGENT_ID, MEMORY, add_links, artifact_path, targets
+from signet_sync.formats.paths import MEMORY, add_links, artifact_path, targets
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.sessions import journal
@@ -117,10 +117,10 @@ class Flow:
 
 
 def flow_of(held: journal.JournalledFlow) -> Flow:
-    """Makes a flow from its journal. Raises `ValueError` for a document that is not valid."""
+    """Makes a flow from its journal. Raises `ValueError` for one of another version."""
     document = held.document
-    if not is_valid(document):
-        raise ValueError(f"{held.path}: of another version, or with invalid fields")
+    if document["v"] != VERSION:
+        raise ValueError(f"{held.path}: of another version")
     flow = Flow(held)
     if document.get("sanitizer") != sanitizer_stamp():
         _sanitize_again(document)
@@ -135,37 +135,6 @@ def _sanitize_again(document: dict[str, Any]) -> None:
     for name in (*_NULLABLE, *REPOSITORY_FIELDS):
         if isinstance(document.get(name), str) and name != "session_key":
             document[name] = sanitize_line(document[name])
-
-
-def is_valid(document: Mapping[str, Any]) -> bool:
-    """Returns whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
-    try:
-        if document["v"] != VERSION:
-            return False
-        kinds = kinds_of(document["kind"], document["bodies"])
-        captured_at, token, manifest, marks = (document[name] for name in ("captured_at", "token", "manifest", "live"))
-        texts = [document[name] for name in ("agent_id", "session_id", "now", "flow_key", "request")]
-        texts += [captured_at, token, manifest, *(document["bodies"][kind] for kind in kinds)]
-        texts += [one for name in _NULLABLE if (one := document[name]) is not None]
-        texts += [one for name in REPOSITORY_FIELDS if (one := document.get(name)) is not None]
-        if not isinstance(marks, dict) or not all(isinstance(some, list) for some in marks.values()):
-            return False
-        if not all(isinstance(text, str) for text in (*texts, *(mark for some in marks.values() for mark in some))):
-            return False
-        named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
-        linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
-        redactions = document["redactions"]
-    except (KeyError, TypeError):
-        return False
-    return (
-        AGENT_ID.fullmatch(document["agent_id"]) is not None
-        and isinstance(redactions, dict)
-        and all(name is not None and name.token == token for name in named)
-        and parse_instant(captured_at) is not None
-        and linked is not None
-        and (linked.token, linked.kind) == (token, "manifest")
-        and manifest == artifact_path(manifest.rpartition("/")[2])
-    )
 
 
 def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:

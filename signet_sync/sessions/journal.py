@@ -1,4 +1,7 @@
-"""Keeps the inputs of write flows in one durable file per flow, so that another process can finish it."""
+"""Keeps the inputs of write flows in one durable file per flow, so that another process can finish it.
+
+A file has a sum of its document: a damaged one must neither name other paths nor stop a pass.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 from signet_sync.formats.lazy_pattern import late
@@ -52,8 +56,8 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> JournalledFlow:
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     try:
-        data = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        descriptor = publish(path, data, lock=True)
+        text = json.dumps(document)
+        descriptor = publish(path, f"{_sum(text)} {text}".encode(), lock=True)
     finally:
         if earlier is not None:
             os.close(earlier)
@@ -126,8 +130,10 @@ def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
 
 def _read(descriptor: int) -> dict[str, Any] | None:
     with open(os.dup(descriptor), "rb") as handle:
-        try:
-            document = json.loads(handle.read())
-        except (ValueError, RecursionError):
-            return None
-    return document if isinstance(document, dict) else None
+        given, _, text = handle.read().decode("utf-8", "replace").partition(" ")
+    document: dict[str, Any] | None = json.loads(text) if given == _sum(text) else None
+    return document
+
+
+def _sum(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

@@ -309,7 +309,7 @@ class _Ending:
         kept = [row for row in self.rows if row.source_kind == "transcript" and alike(row.content, transcript)]
         is_kept = self.tail and any(violations.is_redacted(workspace.database, row.source_path) for row in kept)
         rest = "" if is_kept else new_words(transcript, [text for text, _ in segments], tail=self.tail)
-        words = normalize(insert_live(rest, said, absent, begins=identity["started_at"], tail=self.tail))
+        words = normalize(insert_live(rest, [said[place] for place in absent], tail=self.tail))
         summaries = [row.content for row in self.rows if row.source_kind == "summary"]
         marks = sessions_live.marks_of(covered)
         if segments and not words and (summary is None or any(alike(text, summary) for text in summaries)):

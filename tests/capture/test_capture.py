@@ -37,9 +37,6 @@ class Desk:
         (source,) = stores_transcripts.sources(harness, where=str(path))
         return capture.capture(self.workspace, source, **{"now_us": NOW, **given})
 
-    def compact(self, talk: TranscriptBuilder, second: float, text: str) -> CaptureResult:
-        return self.take(talk, end=False, handed=[(text, micros(second))])
-
     def whole(self, talk: TranscriptBuilder) -> str:
         """What the transcript says, all of it, as it would be written."""
         (source,) = stores_transcripts.sources(talk.harness, where=str(talk.path))
@@ -201,42 +198,12 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
             )
 
 
-RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
-CLEAN = "Lantern bounds its retries.\n\nNext: log them."
-
-
-def test_a_compaction_that_the_hook_told_of_before_the_record_came(desk, talk, vault):
-    talk.exchange(1)
-    done = desk.compact(talk, 30, RAW)
-    assert (len(done.compactions), done.segments) == (1, [])
-    assert transcripts(vault) == []
-    assert segments(vault, "compaction") == [CLEAN]
-    assert fields(vault, done.compactions[0])["captured_at"] == at(30)
-    talk.compacted("Lantern bounds its retries.\n\nNext: log them.", 33)
-    assert not desk.compact(talk, 30, RAW).wrote
-    done = desk.take(talk)
-    assert (len(done.segments), done.compactions) == (1, [])
-    assert segments(vault, "compaction") == [CLEAN]
-    assert "the summary stands in its own artifact" in segments(vault)[0]
-    assert "This session is being continued" not in segments(vault)[0]
-    sound(vault)
-
-
-def test_a_record_that_is_there_wins_over_what_the_hook_told(desk, talk, vault):
-    talk.exchange(1)
-    talk.compacted("In other words: the retries are bounded.", 29)
-    done = desk.compact(talk, 30, RAW)
-    assert [fields(vault, path)["captured_at"] for path in done.compactions] == [at(29)]
-    assert not desk.compact(talk, 30, RAW).wrote
-    assert segments(vault, "compaction") == ["In other words: the retries are bounded."]
-
-
 def test_several_compactions_are_as_many_artifacts_and_no_segment(desk, talk, vault):
     for number in range(1, 4):
         talk.exchange(number, 1000 * number)
         talk.compacted(f"Summary {number}.", 1000 * number + 500)
-    done = desk.compact(talk, 3500, "<summary>Summary 3.</summary>")
-    assert len(done.compactions) == 3
+    done = desk.take(talk, end=False)
+    assert len(done.compactions) == 3 and not desk.take(talk, end=False).wrote
     assert transcripts(vault) == [] and written(vault, "summary") == []
     assert segments(vault, "compaction") == ["Summary 1.", "Summary 2.", "Summary 3."]
     assert desk.take(talk).compactions == []

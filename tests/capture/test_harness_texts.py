@@ -1,8 +1,6 @@
 """What parsers share: summaries without their wrapping, results cut without harm, and time that stays linear."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from transcripts import jsonl
 
 from signet_sync.capture.harnesses.pi import transcript as pi
@@ -23,19 +21,8 @@ RAN_OUT = "This session is being continued from a previous conversation that ran
 HANDED = "Another language model started to solve this problem and produced a summary of it. Here it is"
 
 
-@given(st.text(alphabet="ab \n.#`-"), st.text(alphabet="xyz \n"))
-@example("1. Lit.\n\n\n\n2. Next.", "thinking")
-def test_both_forms_of_a_summary_are_equal(summary, analysis):
-    raw = f"<analysis>\n{analysis}\n</analysis>\n\n<summary>\n{summary}\n</summary>"
-    told = PREAMBLE + summary.strip() + AFTERWORD
-    assert compaction_text(raw) == compaction_text(told)
-    assert compaction_text(compaction_text(raw)) == compaction_text(raw)
-
-
 @pytest.mark.parametrize(("raw", "text"), [
     ("", ""), ("plain words", "plain words"),
-    ("<summary>never closed", "never closed"),
-    ("<summary>speaks of <summary>tags</summary> inside</summary>", "speaks of <summary>tags</summary> inside"),
     ("Another language model started to solve this problem and produced a summary of it. Here it is:\nLit.", "Lit."),
     (f"Summary:\n{OPENING}old{CLOSING}new", "new"),
     ("This session is being continued from a previous conversation.\n\nAnalysis:\nhm\n\nSummary:\nok", "ok"),
@@ -46,7 +33,7 @@ def test_both_forms_of_a_summary_are_equal(summary, analysis):
     (f"{RAN_OUT}\n\n1. Lit.\n\n2. Next.\n", "1. Lit.\n\n2. Next."),
     (f"{RAN_OUT} The conversation is summarized below: Lit.", "Lit."),
     (f"{RAN_OUT}\n\nLit.\n\nSummary:\nNext.", "Lit.\n\nSummary:\nNext."),
-    (f"{RAN_OUT} Summary: <summary>Lit.</summary>{AFTERWORD}", "Lit."),
+    (f"{PREAMBLE}Lit.{AFTERWORD}", "Lit."),
     (f"{HANDED}: Lit.\nNext:\n- it", "Lit.\nNext:\n- it"),
     (f"{HANDED}\nLit:\n- it", f"{HANDED}\nLit:\n- it"),
     ("Summary: Lit.", "Lit."),

@@ -29,7 +29,7 @@ def names(folder):
 
 
 def test_a_job_comes_back_as_it_was_given(folder):
-    job = a_job(transcript_path="/t/a.jsonl", cwd="/p/é", compaction="# Sum\n\ntext", session_id="s/é'\"")
+    job = a_job(transcript_path="/t/a.jsonl", cwd="/p/é", session_id="s/é'\"")
     spool.put(folder, job)
     (found,) = spool.jobs(folder)
     assert found.document() == job.document()
@@ -106,7 +106,7 @@ def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
 
 SOUND = a_job().document()
 WRONG = [
-    *({name: value} for name, value in (("agent_id", "../x"), ("event", "format"), ("compaction", 5),
+    *({name: value} for name, value in (("agent_id", "../x"), ("event", "format"), ("cwd", 5),
       ("tries", 9), ("retry_at", -1), ("at", "yesterday"))),
     *({"session_id": text} for text in ("a\0b", "a\ud800", "\n")),
     *({"repository": one} for one in (7, "x", [], ["/x", None], ["/x", None, "", 7], ["/x", None, None, None],
@@ -162,16 +162,15 @@ def test_what_is_no_file_is_put_aside_and_never_opened(folder, tmp_path):
 def test_dropping_a_session_leaves_no_word_of_it(folder):
     canary = "canary-é-7d1f"
     for event in spool.EVENTS:
-        spool.put(folder, a_job(event=event, session_id=canary, compaction=f"about {canary}"))
+        spool.put(folder, a_job(event=event, session_id=canary))
     spool.put(folder, a_job(session_id="another"))
     spool.put(folder, a_job(session_id=canary, agent_id="scout"))
     torn = json.dumps(SOUND | {"session_id": canary}).encode()[:-5]
     Path(folder, "torn.json").write_bytes(torn)
-    Path(folder, "torn.json.ab.4194305.tmp").write_bytes(torn)  # beyond the highest id that a process can have
-    reused = Path(folder, f"torn.json.cd.{os.getpid()}.tmp")
-    reused.write_bytes(torn)
-    os.utime(reused, (0, 0))
-    half = Path(folder, f"0.json.ab.{os.getpid()}.tmp")  # what a living process writes is not taken from it
+    old = Path(folder, f"torn.json.cd.{os.getpid()}.tmp")
+    old.write_bytes(torn)
+    os.utime(old, (0, 0))
+    half = Path(folder, f"0.json.ab.{os.getpid()}.tmp")  # what is being written is not taken from its writer
     half.write_bytes(b'{"v":1')
     spool.jobs(folder)
     assert names(f"{folder}/bad") == ["torn.json.damaged"]

@@ -44,7 +44,7 @@ DEAD = 4_194_305  # beyond the highest id that a process can have
 
 # One word for each place where text may come from. Full text writes only what a word does not share with the one before
 # it in order, so each begins unlike the others, and its first letters are left out of what is looked for.
-PLACES = ("transcript", "summary", "decision", "person", "sentence", "compaction", "tail", "printed", "live", "spooled",
+PLACES = ("transcript", "summary", "decision", "person", "sentence", "compaction", "tail", "printed", "live",
           "torn", "unfinished", "left", "manifest", "memory", "evidence")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # Who the session was: its id may stand in the tombstone and where harnesses keep it, and its beginning in a log.
@@ -197,8 +197,7 @@ class Scene:
 
     def job(self, event: str, at: str = "2026-03-28T13:00:00.000Z") -> Job:
         return Job(event=event, harness="claude-code", session_id=ID, agent_id="default", at=at, cwd=PROJECT,
-                   transcript_path=str(self.transcript),
-                   compaction=line("spooled") if event == "compact" else None)  # fmt: skip
+                   transcript_path=str(self.transcript))  # fmt: skip
 
     def strangers(self) -> None:
         """Files that are not ours and hold the text, each in another way."""
@@ -585,12 +584,13 @@ def a_journal_that_comes_late(scene: Scene) -> None:
     elsewhere = Vault(scene.kept("elsewhere"))
     begun(elsewhere, session_id="zz", session_key="zz", transcript=line("transcript"))
     [path] = (elsewhere.state / "journal").glob("*.json")
-    raw = path.read_text().replace('"zz"', f'"{ID}"').replace(made.token_for(session_id="zz"), TOKEN)
+    held = journal.take(str(path.parent), path.stem)
+    assert held is not None
+    raw = json.dumps(held.document).replace('"zz"', f'"{ID}"').replace(made.token_for(session_id="zz"), TOKEN)
+    held.release()
     shutil.rmtree(elsewhere.root)
     shutil.rmtree(elsewhere.state)
-    folder = scene.vault.state / "journal"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / path.name).write_text(raw)
+    journal.begin(str(scene.vault.state / "journal"), path.stem, json.loads(raw)).release()
 
 
 def half_synced(scene: Scene) -> None:

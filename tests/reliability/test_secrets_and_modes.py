@@ -44,7 +44,7 @@ SHAPES: list[Callable[[str], str]] = [
 # What a person or a program says, and what the machine tells.
 SAID = ("summary", "transcript", "compaction", "sentence", "project", "on disk", "on disk sentence", "on disk project",
         "on disk key", "harness", "live", "remembered", "tag", "asked", "entity", "entity name", "evidence", "reason",
-        "pruned", "hook", "spooled", "note", "bad input", "bad frontmatter", "bad field")  # fmt: skip
+        "pruned", "hook", "note", "bad input", "bad frontmatter", "bad field")  # fmt: skip
 MACHINE = ("model key", "environment", "git author", "git remote", "bad setting", "command")
 SECRETS = {place: SHAPES[number % len(SHAPES)](place) for number, place in enumerate((*SAID, *MACHINE))}
 # What full text would keep of it: its longest word in small letters, without those that it shares with another one.
@@ -139,8 +139,7 @@ class Scene:
         told = {"hook_event_name": "PreCompact", "session_id": "h1", "cwd": "/home/ada", "transcript_path": "/nowhere"}
         said = dict.fromkeys(("custom_instructions", "prompt"), SECRETS["hook"])
         self.ask("hook", "claude-code", raw=json.dumps(told | said).encode())
-        job = Job(event="compact", harness="claude-code", session_id="s1", agent_id="default", at=NOW,
-                  compaction=f"We use {SECRETS['spooled']} now.")  # fmt: skip
+        job = Job(event="compact", harness="claude-code", session_id="s1", agent_id="default", at=NOW)
         spool.put(str(self.vault.state / "spool"), job)
         self.ask("session", "take-spool")
         self.ask("remove", "5e551002", "--reason", f"it held {SECRETS['reason']}", "--yes")

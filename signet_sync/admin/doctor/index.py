@@ -20,7 +20,6 @@ from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.formats.paths import display
 from signet_sync.pages import conflict_copies
 from signet_sync.sessions import journal
-from signet_sync.sessions.live import files as live_files
 from signet_sync.storage.database import salvage
 from signet_sync.storage.database.connection import (
     Database,
@@ -206,8 +205,8 @@ def _is_ours(path: str) -> bool:
 
 
 def waiting(target: Installation) -> list[Finding]:
-    """Reports unprocessed jobs of hooks, unfinished ends of sessions, damaged live turns."""
-    return [*_spool(target), *_journal(target), *_live(target)]
+    """Reports unprocessed jobs of hooks, unfinished ends of sessions."""
+    return [*_spool(target), *_journal(target)]
 
 
 def _spool(target: Installation) -> Iterator[Finding]:
@@ -239,22 +238,6 @@ def _journal(target: Installation) -> Iterator[Finding]:
         age = span(target.now - min(old))
         words = f"ends of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
         yield warning("unfinished", words, target.command("reindex"))
-
-
-def _live(target: Installation) -> Iterator[Finding]:
-    folder = target.folder.live
-    aside = live_files.list_damaged_files(folder)
-    damaged = []
-    for name in live_files.names(folder):
-        with suppress(OSError):
-            kept = live_files.read(folder, name)
-            if kept is None or kept.damaged:
-                damaged.append(name)
-    found = [os.path.join(folder, name) for name in (*damaged, *aside)]
-    if found:
-        words = f"live turns that cannot be read: lines of {count_noun(len(found), 'file')}"
-        remedy = f"open {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
-        yield warning("live", words, remedy)
 
 
 # ── disk space ──

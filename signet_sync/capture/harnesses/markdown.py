@@ -123,17 +123,13 @@ def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
     return "\n\n".join(blocks)
 
 
-def entries_after(
-    entries: Sequence[TranscriptEntry], boundary: int | None, last_body: str
-) -> tuple[TranscriptEntry, ...]:
+def entries_after(entries: Sequence[TranscriptEntry], boundary: int, last_body: str) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that a segment ending at `boundary` (microseconds) with text `last_body` does not contain.
 
     Later entries are new. Entries in the boundary's own millisecond (files store milliseconds) are old if the body
     shows them in sanitized form: each at its own position, so that words said twice count twice. If several segments
     end in that millisecond, `last_body` is all of their bodies, one after the other.
     """
-    if boundary is None:
-        return tuple(entries)
     limit = boundary // 1000
     body = _Body(last_body)
     new = []

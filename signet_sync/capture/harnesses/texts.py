@@ -229,15 +229,12 @@ _AFTERWORD = late(
     re.MULTILINE,
 )
 _HANDED_OVER = "Another language model started to solve this problem and produced a summary"
-_GAPS = late(r"\n\n+")
 
 
 def compaction_text(raw: str) -> str:
-    """Returns the summary itself, equal for both forms in which harnesses deliver it.
+    """Returns the summary itself.
 
-    In the model's own words: `<analysis>…</analysis>` is dropped, `<summary>…</summary>` unwrapped. In the transcript:
-    the known sentences before it (in Codex's all up to the colon) and the instructions after it are dropped. Runs of
-    empty lines become one, as Claude Code does when it converts one form to the other.
+    The known sentences before it (in Codex's all up to the colon) and the instructions after it are dropped.
     """
     text = drop_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()
@@ -248,11 +245,6 @@ def compaction_text(raw: str) -> str:
     elif text.startswith(_HANDED_OVER):
         before, _, rest = text.partition(":")
         text = rest if "\n" not in before and rest.strip() else text
-    text = drop_spans(text, "<analysis>", "</analysis>").strip()
-    if headed := _HEADED.match(text):
-        text = text[headed.end() :]
-    before, opened, rest = text.partition("<summary>")
-    if opened:  # to the last closing tag: a summary may quote the tags
-        inner, _, after = rest.rpartition("</summary>") if "</summary>" in rest else (rest, "", "")
-        text = join_paragraphs(part.strip() for part in (before, inner, after))
-    return _GAPS.sub("\n\n", text).strip()
+    text = text.strip()
+    headed = _HEADED.match(text)
+    return (text[headed.end() :] if headed else text).strip()

@@ -30,7 +30,7 @@ from signet_sync.storage.durable import (
 )
 
 VERSION = 1
-_NAME = late(r"[0-9a-f]{32}\.jsonl(\.damaged)?", re.ASCII)
+_NAME = late(r"[0-9a-f]{32}\.jsonl", re.ASCII)
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -65,19 +65,9 @@ class LiveFile(NamedTuple):
 
 def names(folder: str) -> list[str]:
     """Lists the names of all files of live turns."""
-    return [name for name, aside in _list_folder(folder) if not aside]
-
-
-def list_damaged_files(folder: str) -> list[str]:
-    """Lists the names of damaged files that were moved aside."""
-    return [name for name, aside in _list_folder(folder) if aside]
-
-
-def _list_folder(folder: str) -> list[tuple[str, bool]]:
-    found: list[str] = []
     with suppress(OSError):
-        found = sorted(os.listdir(folder))
-    return [(name, bool(match[1])) for name in found if (match := _NAME.fullmatch(name))]
+        return sorted(filter(_NAME.fullmatch, os.listdir(folder)))
+    return []
 
 
 def fingerprints(folder: str) -> dict[str, str]:
@@ -107,7 +97,7 @@ def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> None:
     A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
     gone = []
-    for name, _ in _list_folder(folder):
+    for name in names(folder):
         kept = read(folder, name)
         if unwanted(kept.identity) if kept is not None else _is_unreadable(folder, name):
             gone.append(name)
@@ -260,11 +250,6 @@ class Buffer:
         elif self._descriptor is not None:
             remove(self.folder, [self.identity.name])
             self.release()
-
-    def put_aside(self) -> None:
-        """Moves a damaged file aside, for a person to inspect. Raises `OSError`."""
-        os.replace(self.path, f"{self.path}.damaged")
-        self.release()
 
     def release(self) -> None:
         """Closes the file."""

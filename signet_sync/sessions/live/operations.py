@@ -60,8 +60,6 @@ def append(
     # The file is locked within the transaction, so that a later removal finds the turns.
     with database.transaction():
         seen = live.shapes(database).get(identity.name)
-        if seen == live.REMOVED:
-            live_files.remove(workspace.state.live, [identity.name])  # else removed turns would come back
         with live_files.locked(workspace.state.live, identity) as buffer:
             refuse_removed(workspace, agent_id, session_key, session_id)
             if buffer.shape != seen:
@@ -102,8 +100,6 @@ def settle(workspace: Workspace) -> None:
         for name in sorted({*known, *present, *rows}):
             if name in known and known[name] == present.get(name):
                 continue
-            if known.get(name) == live.REMOVED and name in present:
-                continue
             kept = None if name in rows else live_files.read(folder, name)
             identity = kept.identity if kept is not None else rows.get(name)
             if identity is None:
@@ -128,8 +124,7 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
         if kept.damaged:
             known = next((one.place for one in live.running(database, *buffer.identity)), LivePlace())
             place = known if place == LivePlace() else place
-            buffer.put_aside()
-            buffer.append(turns, place)
+            buffer.replace(turns, place)
         else:
             buffer.append(missing)
     live.mirror(database, *buffer.identity, turns)
@@ -148,26 +143,14 @@ def describe(
 
 
 def _remove(workspace: Workspace, identity: LiveIdentity) -> None:
-    """Deletes a session's file; one that cannot be deleted is marked, never read, and deleted by the scrub."""
-    shape = ""
+    """Deletes a session's file; each pass tries again if it cannot be deleted."""
     try:
         live_files.remove(workspace.state.live, [identity.name])
     except OSError as error:
-        shape = live.REMOVED
         workspace.events.append(
             f"live turns of a removed session cannot be deleted; the next pass will try again: {error}"
         )
-    live.set_shape(workspace.database, identity.name, shape)
-
-
-def delete_removed(workspace: Workspace) -> None:
-    """Deletes files of removed sessions that could not be deleted earlier. Raises `OSError`, `DatabaseError`."""
-    names = [name for name, shape in live.shapes(workspace.database).items() if shape == live.REMOVED]
-    if names:
-        live_files.remove(workspace.state.live, names)
-        with workspace.database.transaction():
-            for name in names:
-                live.set_shape(workspace.database, name, "")
+    live.set_shape(workspace.database, identity.name, "")
 
 
 def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> None:

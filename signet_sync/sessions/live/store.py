@@ -21,8 +21,6 @@ from signet_sync.text.redaction import alike
 MOST_FOUND = 50
 MOST_READ = 4 * 1024 * 1024  # characters
 MOST_WORDS = 32
-# The shape of a file whose session was removed and that could not be deleted.
-REMOVED = "removed"
 # The kind of source of what live turns state: a running session by its key and id.
 RUNNING = "running session"
 
@@ -368,11 +366,11 @@ def set_shape(database: Database, name: str, shape: str) -> None:
 
 
 def drop_shapes(database: Database) -> None:
-    """Deletes all shapes but `REMOVED`, as there may be rows without files now; in the caller's transaction.
+    """Deletes all shapes, as there may be rows without files now; in the caller's transaction.
 
     What they state is distilled again.
     """
-    database.execute("delete from live_files where shape <> ?", (REMOVED,))
+    database.execute("delete from live_files")
     _queue(database, [one[:3] for one in running(database)])
 
 

@@ -7,7 +7,7 @@ our heads, `## User (live · <time>)` among others, so that readers of labels su
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.body import normalize
@@ -102,8 +102,28 @@ class _Text:
             self._places.setdefault(line.bare, []).append(place)
 
     def candidates(self, said: Sequence[SpokenTurn]) -> list[list[_Place]]:
-        """Returns where each turn may be: its first line, and the line after its last."""
-        return _candidates(said, self._find, lambda line: self.sections[self.lines[line].section].at_us)
+        """Returns where each turn may be: its first line, and the line after its last.
+
+        Of very many places, those near its own number among equal turns count. A transcript's turn is surely a later
+        one if it was said after the live turn was handed over.
+        """
+        known: dict[_Like, list[_Place]] = {}
+        seen: Counter[_Like] = Counter()
+        found = []
+        for turn in said:
+            like = canonical(turn.role, turn.text)
+            if like not in known:
+                known[like] = self._find(like)
+            places, at_us = known[like], turn.at_us
+            if len(places) > 2 * _NEAR:
+                places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
+                seen[like] += 1
+            latest = None if at_us is None else at_us + _APART_US
+            found.append([one for one in places if latest is None or (self._at_us(one) or 0) <= latest])
+        return found
+
+    def _at_us(self, place: _Place) -> int | None:
+        return self.sections[self.lines[place[0]].section].at_us
 
     def _find(self, like: _Like) -> list[_Place]:
         speaker, wanted = like
@@ -118,29 +138,6 @@ class _Text:
             ):
                 found.append((place, end))
         return found
-
-
-def _candidates(
-    said: Sequence[SpokenTurn], find: Callable[[_Like], list[_Place]], at_of: Callable[[int], int | None]
-) -> list[list[_Place]]:
-    """Returns each turn's possible places; if there are very many, those near its own number among equal turns.
-
-    A transcript's turn is surely a later one if it was said after the live turn was handed over.
-    """
-    known: dict[_Like, list[_Place]] = {}
-    seen: Counter[_Like] = Counter()
-    found = []
-    for turn in said:
-        like = canonical(turn.role, turn.text)
-        if like not in known:
-            known[like] = find(like)
-        places, at_us = known[like], turn.at_us
-        if len(places) > 2 * _NEAR:
-            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
-            seen[like] += 1
-        latest = None if at_us is None else at_us + _APART_US
-        found.append([one for one in places if latest is None or (at_of(one[0]) or 0) <= latest])
-    return found
 
 
 def _sections(text: str) -> Iterator[_TextSection]:
@@ -230,11 +227,6 @@ def turns_in(text: str) -> list[SpokenTurn]:
     ]
 
 
-def is_cut(text: str, rest: str) -> bool:
-    """Returns whether the rest of a text begins within a turn."""
-    return bool(rest.strip()) and bool(turns_in(text)) and next(_sections(rest)).speaker is None
-
-
 # ── turns and texts ──
 
 
@@ -308,51 +300,25 @@ def _render_turn(turn: SpokenTurn, *, ours: bool) -> str:
     return f"- {tool} · {turn.at} · live\n{indent(words)}"
 
 
-def insert_live(
-    text: str, said: Sequence[SpokenTurn], absent: Collection[int], *, begins: str | None = None, tail: bool = False
-) -> str:
-    """Inserts the absent turns into a text, each after what was said before it.
+def insert_live(text: str, said: Sequence[SpokenTurn], *, tail: bool = False) -> str:
+    """Inserts turns into a text, each before the first heading of a later time, so that `drop_live` restores the text.
 
-    Other turns and the times of headings determine the place. Without either, turns are put at the end; or at the
-    beginning, if the text is only the tail of the session, or the turns are older than `begins`.
+    In a text without times they are put at the end; at the beginning, if it is only the tail of the session.
     """
-    if not absent:
+    if not said:
         return text
-    read = _Text(text)
-    if not read.lines:
-        return render(said[place] for place in sorted(absent))
-    absent_places = set(absent)
-    found = _align([[] if place in absent_places else one for place, one in enumerate(read.candidates(said))])
+    sections = list(_sections(text)) if text.strip() else []
+    if not sections:
+        return render(said)
+    begins = 0 if tail and all(one.at_us is None for one in sections) else len(sections)
     added: dict[int, list[SpokenTurn]] = {}
-    after = 0  # the earliest section before which the next turn may be inserted
-    for place, turn in enumerate(said):
-        where = found[place]
-        if where is not None:
-            after = read.lines[where[0]].section + 1
-        elif place in absent_places:
-            following = next((one for one in found[place:] if one is not None), None)
-            last = len(read.sections) if following is None else max(read.lines[following[0]].section, after)
-            at_us = turn.at_us
-            later = (n for n in range(after, last) if at_us is not None and (read.sections[n].at_us or 0) > at_us)
-            number = next(later, last)
-            if after == 0 and following is None and number == last and _is_before(read.sections, turn, begins, tail):
-                number = 0
-            # Before a text without a heading the turn would absorb its words.
-            number += number == 0 and read.sections[0].speaker is None
-            added.setdefault(number, []).append(turn)
-    return _insert_turns(text, read.sections, added)
-
-
-def _is_before(sections: Sequence[_TextSection], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
-    """Returns whether a turn precedes all of a text whose headings have no times."""
-    if any(section.at_us is not None for section in sections):
-        return False
-    first_us = parse_instant(begins) if begins else None
-    return tail if first_us is None else (turn.at_us or 0) < first_us
-
-
-def _insert_turns(text: str, sections: Sequence[_TextSection], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
-    """Inserts turns before some sections, so that `drop_live` restores the text."""
+    number = 0
+    for turn in said:
+        after = (n for n in range(number, len(sections)) if (sections[n].at_us or 0) > (turn.at_us or 0))
+        number = next(after, max(number, begins))
+        # Before a text without a heading the turn would absorb its words.
+        number += number == 0 and sections[0].speaker is None
+        added.setdefault(number, []).append(turn)
     ours = _OURS.search(text) is not None
     pieces, at = [], 0
     for number in sorted(added):
@@ -366,22 +332,7 @@ def _insert_turns(text: str, sections: Sequence[_TextSection], added: Mapping[in
     return "".join(pieces) + text[at:]
 
 
-def find_recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[SpokenTurn]) -> set[int]:
-    """Returns the indexes of transcript entries (role, words, µs since 1970) that are among live turns."""
-    if not said:
-        return set()
-    wanted: dict[_Like, list[_Place]] = {}
-    for place, (role, text, _) in enumerate(entries):
-        wanted.setdefault(canonical(role, text), []).append((place, place + 1))
-    candidates = _candidates(said, lambda like: wanted.get(like, []), lambda place: entries[place][2])
-    return {place[0] for place in _align(candidates) if place is not None}
-
-
 # ── what a transcript adds to the segments that are kept of its session ──
-
-
-def _exact_end(whole: str, at: int, part: str) -> int:
-    return at + len(part) if whole.startswith(part, at) else -1
 
 
 def new_part(whole: str, segments: Sequence[str]) -> str | None:
@@ -392,63 +343,37 @@ def new_part(whole: str, segments: Sequence[str]) -> str | None:
     shorter than what is kept. The segments may come in any order (clocks do), and older ones may belong to what the
     harness has rewritten since.
     """
-    kept = _drop_leading_lines(segments)
-    for ends in (_exact_end, begins):
-        for first in range(max(1, len(kept))):
-            rest = _text_after_segments(whole, kept[first:], ends)
-            if rest is not None:
-                return rest
-    return None
+    # Cutting removed the empty lines between segments; a tail may have added some.
+    kept = [text for segment in segments if (text := segment.lstrip("\n"))]
+    rests = (_text_after_segments(whole, kept[first:]) for first in range(max(1, len(kept))))
+    return next((rest for rest in rests if rest is not None), None)
 
 
 def new_words(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
     """Returns what a transcript adds to its kept segments; all of it if it is another transcript.
 
     All texts are normalised bodies. With `tail`, it contains only what was said since. Where a segment holds live
-    turns, they are left out turn by turn.
+    turns, what is kept is left out turn by turn.
     """
-    live = [said for text in segments if (said := live_turns_in(text))]
+    live = [turn for text in segments for turn in live_turns_in(text)]
     if tail:
-        return (
-            ""
-            if whole in segments
-            else normalize(drop_turns(whole, [turn for said in live for turn in said], leading=True))
-        )
-    # With live turns, text counts as new only if it follows all segments together.
-    rest = _text_after_all_segments(whole, segments) if live else new_part(whole, segments) if segments else whole
-    if rest is not None or not live:
+        return "" if whole in segments else normalize(drop_turns(whole, live, leading=True))
+    if not live:
+        rest = new_part(whole, segments) if segments else whole
         return whole if rest is None else rest
-    left = whole
-    for said in live:
-        left = drop_turns(left, said)
-    bare = [text for segment in segments if (text := normalize(drop_live(segment))).strip()]
-    rest = new_part(normalize(left).lstrip("\n"), bare) if bare else left
-    if rest is None or is_cut(whole, rest):
-        # One segment's text is in the middle of another's: compare all of it.
-        rest = left
-        for text in bare:
-            rest = drop_turns(rest, turns_in(text))
-    return normalize(rest).lstrip("\n")
+    for text in segments:
+        whole = drop_turns(whole, turns_in(text))
+    return normalize(whole).lstrip("\n")
 
 
-def _text_after_all_segments(whole: str, segments: Sequence[str]) -> str | None:
-    rests = (_text_after_segments(whole, _drop_leading_lines(segments), ends) for ends in (_exact_end, begins))
-    return next((rest for rest in rests if rest is not None), None)
-
-
-def _drop_leading_lines(segments: Sequence[str]) -> list[str]:
-    # Cutting removed the empty lines between segments; a tail may have added some.
-    return [text for segment in segments if (text := segment.lstrip("\n"))]
-
-
-def _text_after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
+def _text_after_segments(whole: str, kept: list[str]) -> str | None:
     at = 0
     while kept:
         start = _skip_empty_lines(whole, at)
-        found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
+        found = ((segment, end) for segment in kept if (end := begins(whole, start, segment)) >= 0)
         following, end = next(found, (None, at))
         if following is None:
-            return "" if _is_beginning(whole, start, kept, ends) else None
+            return "" if _is_beginning(whole[start:], kept) else None
         kept.remove(following)
         at = end
     if at and whole[at : at + 1] not in ("", "\n"):
@@ -456,10 +381,9 @@ def _text_after_segments(whole: str, kept: list[str], ends: Callable[[str, int, 
     return whole[_skip_empty_lines(whole, at) :] if at else whole
 
 
-def _is_beginning(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
+def _is_beginning(left: str, kept: Sequence[str]) -> bool:
     """Returns whether the remaining text is empty, or the first lines of a kept segment."""
-    left = whole[start:]
-    return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
+    return not left or any((end := begins(one, 0, left)) >= 0 and one[end : end + 1] in ("", "\n") for one in kept)
 
 
 def _skip_empty_lines(text: str, at: int) -> int:
