@@ -1,7 +1,7 @@
 """Answers hooks and operations for the agent, over a socket in the state folder: in threads, with the same functions.
 
 Who waits in vain does the work itself, so nothing is recorded as given before a hook says that it got it. Only who
-could do it is answered: the same user, with the agent's lock open to write.
+could do it is answered: the agent's lock, which they send along open to write, shows that they can write here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import socket
-import struct
 import threading
 import time
 from contextlib import suppress
@@ -90,14 +89,12 @@ class Answers(threading.Thread):
 
     def _answer(self, hook: socket.socket) -> bool:
         """Answers one hook, and records what it got once it says so; True if a thread has the socket from now on."""
-        if _uid_of(hook) != os.geteuid():
-            return False
         until = time.monotonic() + ask.DEADLINE
         head, payload, may_write = _request(hook, until, ask.proof_of(self.folder))
         environ = {name: str(value) for name, value in head["environ"].items() if name in ask.VARIABLES}
         # Another version, other settings than ours, or in a sandbox that may not write here.
         same = all(environ.get(name) == os.environ.get(name) for name in ask.SAME)
-        if head["version"] != __version__ or not same or not may_write or _has_gone(hook):
+        if head["version"] != __version__ or not same or not may_write:
             return False
         if "operation" in head:
             free = environ.get("HOME") == os.environ.get("HOME") and self._slots.acquire(blocking=False)
@@ -146,15 +143,6 @@ class Answers(threading.Thread):
             return {"error": {"kind": type(error).__name__, **named}, "remarks": remarks}
 
 
-def _has_gone(caller: socket.socket) -> bool:
-    """Checks whether a caller waits no longer: it does the work itself."""
-    caller.setblocking(False)
-    try:
-        return caller.recv(1, socket.MSG_PEEK) == b""
-    except BlockingIOError:
-        return False
-
-
 def _request(caller: socket.socket, until: float, proof: str) -> tuple[dict[str, Any], bytes, bool]:
     """Reads first line and payload of a request, and whether it has the proof. Raises `OSError`, `ValueError`."""
     data = bytearray()
@@ -182,14 +170,3 @@ def _request(caller: socket.socket, until: float, proof: str) -> tuple[dict[str,
 def _is_open_to_write(handle: int, path: str) -> bool:
     mode = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE
     return mode != os.O_RDONLY and os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
-
-
-def _uid_of(hook: socket.socket) -> int:
-    """Returns the user of the process at the other end; -1 where the system does not say."""
-    credentials = getattr(socket, "SO_PEERCRED", None)
-    if credentials is not None:
-        return int(struct.unpack("3i", hook.getsockopt(socket.SOL_SOCKET, credentials, 12))[1])
-    # LOCAL_PEERCRED of macOS gives a `struct xucred`: its version, then the user.
-    with suppress(OSError, struct.error):
-        return int(struct.unpack_from("2I", hook.getsockopt(0, 1, 76))[1])
-    return -1

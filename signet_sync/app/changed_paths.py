@@ -51,20 +51,6 @@ def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[
     return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
 
 
-def new_or_gone(workspace: Workspace) -> frozenset[str] | None:
-    """Returns paths that appeared or disappeared, by name only, at a tenth of a scan's cost; None: scan everything."""
-    found = reading.list_names(workspace.root)
-    if found is None:
-        return None
-    gone = set()
-    for (path,) in workspace.database.execute("select path from files where code <> 'vanished'"):
-        if path in found:
-            found.remove(path)
-        else:
-            gone.add(path)
-    return frozenset(gone).union(path for path in found if path != TOMBSTONES and path.endswith(".md"))
-
-
 class Poll:
     """Scans all files repeatedly if there are no events."""
 

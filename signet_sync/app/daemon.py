@@ -246,31 +246,18 @@ class Daemon:
         if self._reload or model.file_states(self.options.root) != self._settings_files:
             self._reload_settings(work)
         if _identity(self.options.root) is None:
-            work.everything = True
             self._until_root()
-        identity = _identity(self.options.root)
-        if identity != self._root_identity:
-            self._root_identity = identity
-            work.everything = True
-            if identity is not None and state_dir.locate(self.options.root).path != self._home:
-                logger.warning("another workspace is at {} now", self.options.root)
-                return False
-        if self._lost_state_folder():
-            logger.warning("the state folder was deleted or replaced; the agent starts over")
+        root = _identity(self.options.root)
+        moved, self._root_identity = root != self._root_identity, root
+        work.everything |= moved
+        # Without our state folder our lock is gone, too, so that another agent could start.
+        lost = _identity(self._home) != self._folder_identity
+        if lost or (moved and root is not None and state_dir.locate(self.options.root).path != self._home):
+            logger.warning("another workspace or state folder is there now; the agent starts over")
             return False
-        if identity is not None:
+        if root is not None:
             work.run_due()
         return True
-
-    def _lost_state_folder(self) -> bool:
-        """Returns whether our state folder is gone, and our lock with it, so that another agent could start."""
-        try:
-            os.stat(self._home)
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False  # briefly unreadable, and still ours
-        return _identity(self._home) != self._folder_identity
 
     def _handle_error(self, work: Scheduler, error: Exception) -> None:
         """Handles a failed pass: reports it once, retries everything with increasing delay, drops nothing."""

@@ -21,13 +21,12 @@ from signet_sync.capture.due import due, list_changed_sessions
 from signet_sync.capture.worker import Command, Worker
 from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import DatabaseCorrupt, SignetSyncError, WorkspaceError
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, head_page
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
 from signet_sync.memories import promotion
 from signet_sync.pages import others
-from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
@@ -45,8 +44,6 @@ from signet_sync.text.phrases import count_noun
 LEAD = 0.02
 # Longest time in seconds to collect changes while more keep coming.
 LONGEST_WAIT = 2.0
-# Least time in seconds between two sweeps of file names after changes.
-SWEEP_INTERVAL = 3.0
 # Above this many hinted paths, scanning everything is cheaper.
 BIG_BATCH = 512
 # Seconds between checks for what no event reports: the root was renamed, a Signet daemon started.
@@ -100,7 +97,6 @@ class Scheduler:
         self._dirty: set[str] = set()  # paths that changed, as far as is known
         self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
         self._poll = changed_paths.Poll()
-        self._swept = 0.0
         self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
@@ -119,8 +115,6 @@ class Scheduler:
             ("dream", self._timed("dream"), self._dream),
             ("poll", self._timed("poll"), self._look_for_changes),
             ("pass", self._when_to_pass, self._pass_over_changes),
-            ("sweep", self._timed("sweep"), self._sweep),
-            ("pages", self._timed("pages"), self._update_pages),
             ("merge", self._timed("merge"), self._merge),
             ("checkpoint", self._timed("checkpoint"), self._checkpoint),
             ("backlog", self._timed("backlog"), self._derive_backlog),
@@ -248,25 +242,13 @@ class Scheduler:
         """Makes a full pass if one is due, else one over the paths that changed or may be settled now."""
         hinted, self._dirty = changed_paths.relevant(self.workspace, frozenset(self._dirty)), set()
         confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
-        if self.everything or self._at.get("full", 0.0) <= time.monotonic() or len(hinted) > BIG_BATCH:
+        # What a tombstone covers may have no row: only a look at everything finds its files.
+        removal = any(path.startswith(f"{TOMBSTONES}/") for path in hinted)
+        overdue = self._at.get("full", 0.0) <= time.monotonic()
+        if self.everything or overdue or removal or len(hinted) > BIG_BATCH:
             self._full(confirmed)
         elif hinted or confirmed:
             self._pass(hinted | confirmed, confirmed)
-            # Names are compared once it is quiet, but not too soon after the last time.
-            quiet = time.monotonic() + self.workspace.settings.debounce
-            self._at["sweep"] = max(quiet, self._swept + SWEEP_INTERVAL)
-
-    def _sweep(self) -> None:
-        """Compares names only: finds what no event reported."""
-        found = changed_paths.new_or_gone(self.workspace)
-        self._swept = time.monotonic()
-        if found is None:
-            self.everything = True
-        elif found - self._again.keys():
-            self._pass(found - self._again.keys())
-
-    def _update_pages(self) -> None:
-        self._pass(frozenset(head_page(agent) for agent in self._agents))
 
     def _merge(self) -> None:
         if batches.merge_step(self.workspace.database):
@@ -341,8 +323,6 @@ class Scheduler:
         self.supervisor.check(deeper=True)
         request, self.rebuild = self._request(None, confirmed)._replace(rebuild=self.rebuild), False
         outcome = self._run(request)
-        self._at.pop("sweep", None)
-        self._swept = time.monotonic()
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         if os.path.exists(self.workspace.state.harnesses):
@@ -400,13 +380,6 @@ class Scheduler:
             self._plan("backlog", 0.0)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.note_change()
-        # Pages change without an event, too: a session enters or leaves the window. Full passes retry other pages.
-        self._at.pop("pages", None)
-        instant = pages.next_instant(database)
-        if instant is not None and not (self._halted or self.held or self._deferrals):
-            wait = (instant - now_us()) / SECOND
-            if wait < FAR:
-                self._plan("pages", max(wait, 1.0))
         self._update_agents()
         self._log_trouble(outcome.trouble)
         self.heartbeat.set_state(self.state())

@@ -142,23 +142,6 @@ def test_a_database_locked_by_another_program_is_told_and_waited_for(vault: Vaul
         assert vault.hits(new.word)
 
 
-@pytest.mark.usefixtures("quick")
-def test_started_over_a_damaged_table_it_mends_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read before the first pass, whose errors are answered: one outside of it would end every start."""
-    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
-    session = Session().write(vault)
-    vault.reindex(now="2026-03-29T12:00:00.000Z")
-    pages = vault.rows("select pageno from dbstat join sqlite_schema using(name) where tbl_name = 'memory_artifacts'")
-    with vault.db.open("r+b") as file:
-        for (number,) in pages:
-            file.seek((number - 1) * 4096)
-            file.write(bytes(4096))
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        assert vault.hits(session.word)
-        assert len(status(vault)["set_aside"]) == 1
-
-
 ERRORS = [ValueError("a bug"), apsw.ConnectionClosedError("closed"), apsw.IOError("disk"), MemoryError(), OSError(5)]
 
 
@@ -340,15 +323,3 @@ def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vau
         assert session.sentence in page(vault) and "- c" not in page(vault)
         assert [kept.read_text() for kept in vault.root.glob("MEMORY.signet-*.md")] == [theirs]
         assert not list(vault.root.glob("MEMORY.user-*.md"))
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_person_may_take_over_from_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
-    session = Session().write(vault)
-    signet_runs(vault, sleeper.pid)
-    with Inside(vault) as agent:
-        agent.wait("held: signet daemon")
-        (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
-        agent.reload()
-        agent.wait("watching")
-        assert session.sentence in page(vault)

@@ -98,7 +98,7 @@ LEAVES = 30 * 86_400  # a session's time in the window, in seconds
 @pytest.mark.usefixtures("quick")
 def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault: Vault) -> None:
     stays = Session().write(vault)
-    with Inside(vault) as agent:
+    with Inside(vault, interval=0.5) as agent:
         agent.wait("watching")
         for left in (2, 20, 200):  # seconds in which a busy machine has to write the page
             goes = Session()

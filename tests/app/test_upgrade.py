@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import agents
 import apsw
-import artifacts_fixture as made
 import pytest
-from agents import Agent, Inside, Session, ago, known, status, until
-from workbench import Vault
+from agents import Inside, Session, known, until
+from workbench import ROOT, Vault
 
 import signet_sync
 from signet_sync.app.daemon import EXIT_CODE, Upgrade, is_restarted
@@ -61,40 +59,23 @@ def test_an_agent_ends_for_what_is_installed_under_it(
     assert agent.code == EXIT_CODE and not (vault.state / "heartbeat.json").exists()
 
 
-@pytest.mark.slow
-def test_an_agent_loads_nothing_of_what_is_installed_under_it(vault: Vault, tmp_path: Path) -> None:
-    """In a terminal it goes on: a removal, a conflict and a damaged file are judged by the version that it is."""
-    package = tmp_path / "installed/signet_sync"
-    shutil.copytree(Path(signet_sync.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    removed, kept = Session().write(vault), Session().write(vault)
-    places = {"PYTHONPATH": str(package.parent), "PYTHONSAFEPATH": "1"}
-    places["SIGNET_RECONCILE_SETTLE_SECONDS"] = "0.1"
-    vault.reindex(now=ago())  # nothing is left to do that would load what is needed for it
-    agent = Agent(vault, environ=places)
-    try:
-        agent.passed()
-        agent.send(signal.SIGHUP)
-        until(lambda: "settings reloaded" in agent.output(), "a second look")
-
-        def gone(path: Path) -> Callable[[], bool]:
-            return lambda: not path.exists() or "of another version" in agent.output()
-
-        for path in package.rglob("*.py"):
-            path.write_text("raise RuntimeError('of another version')\n")
-        name, raw = made.tombstone(token=removed.token)
-        (vault / "memory/tombstones").mkdir(exist_ok=True)
-        (vault / "memory/tombstones" / name).write_bytes(raw)
-        until(gone(vault / removed.path("summary")), "removed")
-        copy = vault / kept.path("manifest").replace(".md", " 2.md")
-        copy.write_bytes((vault / kept.path("manifest")).read_bytes() + b"a line of mine\n")
-        (vault / kept.path("summary")).write_bytes(b"damaged")
-        agent.send(signal.SIGHUP)  # a full pass
-        until(gone(copy), "merged")
-        assert not copy.exists(), agent.output()
-        until(lambda: status(vault)["violations"] == [kept.path("summary")], "a violation")
-        assert "of another version" not in agent.output()
-    finally:
-        agent.close()
+def test_once_at_work_it_loads_nothing_of_what_is_installed_under_it() -> None:
+    """Modules that functions import are those of the version that it is."""
+    code = """
+import ast, pathlib, sys
+from signet_sync.app import daemon
+daemon.load_all()
+root = pathlib.Path(daemon.__file__).parents[1]
+packages = ("app", "sync", "pages", "privacy", "sessions", "graph")
+for path in (one for package in packages for one in root.glob(f"{package}/**/*.py")):
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = isinstance(node, ast.ImportFrom) and node.module or ""
+        ours = name.startswith("signet_sync.") and name.split(".")[1] not in daemon._OF_COMMANDS
+        if ours and name not in sys.modules:
+            print(path.name, name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == ""
 
 
 def test_only_what_a_service_manager_started_is_started_again() -> None:

@@ -655,14 +655,13 @@ class Machine(RuleBasedStateMachine):
         if not self.dirty or "everything" in self.dirty:
             return
         paths = changed_paths.relevant(self.work, frozenset(self.dirty))
-        request = Request(self.now, paths=paths, settle_seconds=0.5 if settling else 0.0)
+        # What a tombstone covers may have no row: the agent looks at everything then.
+        some = None if any(path.startswith("memory/tombstones/") for path in paths) else paths
+        request = Request(self.now, paths=some, settle_seconds=0.5 if settling else 0.0)
         outcome = self.run(request)
         if outcome.unsettled:
             again = request._replace(paths=outcome.unsettled, confirmed=outcome.unsettled)
             outcome = self.run(again)
-        if outcome.cliff is None and not outcome.full and (names := changed_paths.new_or_gone(self.work)):
-            # What a tombstone covers has no row any more: the sweep of names that follows finds its files.
-            outcome = self.run(request._replace(paths=names, settle_seconds=0.0))
         if outcome.cliff is None and not outcome.unsettled:
             self.judge("hint", full=outcome.full)
 
