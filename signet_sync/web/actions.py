@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
@@ -115,8 +114,8 @@ _SAYS: dict[str, tuple[str, str, str, str, tuple[str, ...], tuple[str, ...]]] = 
 }  # fmt: skip
 
 
-def _say(request: ViewRequest, word: str = "") -> ActionPlan:
-    wanted, word = request.query.get("handle", ""), word or request.query.get("status", "")
+def _say(request: ViewRequest) -> ActionPlan:
+    wanted, word = request.query.get("handle", ""), request.query.get("status", "")
     if word not in _SAYS:
         raise no_such_action()
     title, button, means, follows, before, after = _SAYS[word]
@@ -156,12 +155,6 @@ def _say(request: ViewRequest, word: str = "") -> ActionPlan:
 # ── entities ──
 
 
-def _result_of_entity(operation: Callable[[], Any], title: str, back: ViewLink) -> ActionResult:
-    done = operation()
-    said = [f"The event {done.event_id} records it.", *(f"{one}." for one in done.warnings), *_waiting(done.waiting)]
-    return ActionResult(title, said, (back, ViewLink("Entities", "entities")))
-
-
 def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         proposal = queries.find_proposal(repo, request.query.get("proposal", ""))
@@ -177,9 +170,10 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
 
     def do(call: Confirmed) -> ActionResult:
         reason = call.words.get("reason", "").strip() or None
-        review = partial(entity_operations.review, call.workspace, request.agent, proposal.id)
-        act = partial(review, approve=approve, reason=reason, actor="person", now_us=request.now_us)
-        return _result_of_entity(act, "Approved" if approve else "Rejected", back)
+        by: dict[str, Any] = {"reason": reason, "actor": "person", "now_us": request.now_us}
+        done = entity_operations.review(call.workspace, request.agent, proposal.id, approve=approve, **by)
+        said = [f"The event {done.event_id} records it.", *map("{}.".format, done.warnings), *_waiting(done.waiting)]
+        return ActionResult("Approved" if approve else "Rejected", said, (back, ViewLink("Entities", "entities")))
 
     sets, named = proposal.op == "set", f"The section {section.heading} of {entity.title}"
     changed = None
@@ -300,8 +294,6 @@ def _result_of_file(done: BatchResult, what: str) -> ActionResult:
 ACTIONS = {
     "mark": Action(_say, ("handle", "status")),
     "forget": Action(_forget, ("memory",)),
-    "pin": Action(partial(_say, word="pinned"), ("handle",)),
-    "unpin": Action(partial(_say, word="unpinned"), ("handle",)),
     "approve": Action(partial(_review, approve=True), ("proposal",)),
     "reject": Action(partial(_review, approve=False), ("proposal",)),
     "restore": Action(_restore, ("path",)),

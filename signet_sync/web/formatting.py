@@ -25,9 +25,6 @@ from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
 _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
-# Not `strftime`, which uses the machine's language.
-_MONTHS = "January February March April May June July August September October November December".split()
-_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _WORDS = re.compile(r"[^\W_]+")
 _SIGNS = re.compile(r"\*\*|__|`|(?:(?<=^)|(?<=[…:] ))(?:#{1,6}|[-*>]) ")
 _CONTEXT = 3  # lines around a change
@@ -124,7 +121,7 @@ def day_name(day: str) -> str:
         found = date.fromisoformat(day)
     except ValueError:
         return day
-    return f"{_WEEKDAYS[found.weekday()]}, {found.day} {_MONTHS[found.month - 1]} {found.year}"
+    return f"{found:%A}, {found.day} {found:%B %Y}"
 
 
 @pass_context

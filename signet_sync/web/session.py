@@ -1,13 +1,12 @@
 """Shows one session: its files to read from disk, part by part, its neighbours, and its results."""
 
-import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, read
+from signet_sync.formats.frontmatter import FrontmatterProblem, open_source
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.graph.store import nodes
 from signet_sync.recall import open_session
@@ -20,7 +19,7 @@ from signet_sync.sync.store import artifacts, sessions, texts
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan, speaker_of
-from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import basename
 from signet_sync.web.link_targets import find_prose_targets
 from signet_sync.web.markdown import Prose
@@ -132,8 +131,8 @@ def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: 
 class ArtifactView:
     """A file to show: `turns` are those of `part` (from 0); `trouble` explains why there is nothing to show.
 
-    `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its lines, `L` for the requested
-    file; `asked` is the requested line.
+    `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its blocks, `L` for the
+    requested file; `asked` is the requested line.
     """
 
     path: str
@@ -143,7 +142,6 @@ class ArtifactView:
     script: Script | None = None
     part: int = 0
     turns: list[TurnView] = field(default_factory=list)
-    fields: Mapping[str, str | list[str] | None] = field(default_factory=dict)
     asked: int = 0
     trouble: str = ""
 
@@ -172,12 +170,12 @@ def read_artifact(
     found = files.read(place.root, path, place.settings().max_file_bytes)
     if isinstance(found, Trouble):
         return ArtifactView(path, kind, code, mark, trouble=found.message)
-    fields, body, first = _take_apart(found.raw)
+    body, first = _take_apart(found.raw)
     text = _clean_text(database, path, found, body)
     script = split(text, first, spoken=kind == "transcript")
     line += (first - 1) * of_body * (line > 0)
     part = script.part_of(line) if line else min(max(part, 0), max(len(script.parts) - 1, 0))
-    return ArtifactView(path, kind, code, mark, script, part, turns_of(script, part), fields, line)
+    return ArtifactView(path, kind, code, mark, script, part, turns_of(script, part), line)
 
 
 def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
@@ -188,30 +186,14 @@ def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
     return sanitize_transcript_v2(body)
 
 
-def _take_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str, int]:
-    """Returns fields, body and the number of the body's first line; without frontmatter everything is body."""
+def _take_apart(raw: bytes) -> tuple[str, int]:
+    """Returns the body and the number of its first line; without frontmatter everything is body."""
     try:
         source = open_source(raw)
     except FrontmatterProblem:
-        return {}, raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"), 1
+        return raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"), 1
     # Two fences, and the frontmatter between them unless it is empty.
-    first = source.head.count("\n") + (4 if source.head else 3)
-    try:
-        fields = read(source.head)
-    except FrontmatterProblem:
-        fields = {}
-    return {sanitize_line(name): _clean(value) for name, value in fields.items()}, source.body, first
-
-
-def _clean(value: Any) -> str | list[str] | None:
-    """Returns a property as one text or several."""
-    if isinstance(value, list):
-        return [_line(one) for one in value]
-    return None if value is None else _line(value)
-
-
-def _line(value: Any) -> str:
-    return sanitize_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return source.body, source.head.count("\n") + (4 if source.head else 3)
 
 
 # ── the session ──
@@ -228,7 +210,7 @@ def session(request: ViewRequest) -> WebPage:
 
 
 def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
-    place, held, strays = request.site.place, sessions.files(database, ref), results.problem_files(database, ref)
+    held, strays = sessions.files(database, ref), results.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
@@ -239,13 +221,12 @@ def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
     chosen = wanted[-1] if wanted else None
     shown = _read_files(request, database, chosen, path, codes)
     manifest = document and document["manifest"]
-    beside = read_artifact(place, database, manifest, "manifest", codes[manifest], "M") if manifest else None
     title = (document and document["sentence"]) or "The files of this session are gone"
     thread_id, before, after = results.find_neighbours(database, ref)
     node = next(iter(references.best(database, ref)), None)
     thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
     project = document and document["project"]
-    read = [turn.prose for artifact in (*shown, beside) if artifact is not None for turn in artifact.turns]
+    read = [turn.prose for artifact in shown for turn in artifact.turns]
     data = {
         "heading": title,
         "token": ref.session_token,
@@ -259,8 +240,7 @@ def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
         "shown": shown,
         "strays": strays,
         "messages": {stray.path: stray.message for stray in strays},
-        "missed": None if path else asked or None,
-        "manifest": beside,
+        "manifest": manifest,
         "lineage": {"node": node, "thread": thread, "before": before, "after": after},
         "memories": results.memories(database, ref),
         "statements": results.statements(database, ref),
@@ -295,7 +275,7 @@ def _read_files(
         kind = name.kind if name else "file"
         at: dict[str, Any] = {"part": part - 1, "line": line or body, "of_body": not line}
         read = read_artifact(request.site.place, database, path, kind, codes[path], "L", **at)
-        return [] if kind == "manifest" else [read]
+        return [read]
     paths = chosen.paths if chosen is not None else {}
     kinds = [kind for kind in ("summary", "compaction", "transcript") if kind in paths]
     return [

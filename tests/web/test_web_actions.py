@@ -222,17 +222,17 @@ def test_every_line_of_memory_md_that_names_a_statement_has_its_buttons(vault: V
     vault.call("pin", pinned, "--now", NOW)
     named = set(re.findall(r"\^([fm]-[a-z2-7]+)", vault.page()))
     shown = someone.get("/page").text
-    links = re.findall(r"/do/(pin|unpin)\?handle=([fm]-[a-z2-7]+)", shown)
-    assert len(links) == len(named) > 2 and {one for word, one in links if word == "unpin"} == {pinned}
-    assert shown.count("Unpin…") == 1 and all(any(full.startswith(one) for _, full in links) for one in named)
+    links = re.findall(r"/do/mark\?handle=([fm]-[a-z2-7]+)&amp;status=(pinned|unpinned)", shown)
+    assert len(links) == len(named) > 2 and {one for one, word in links if word == "unpinned"} == {pinned}
+    assert shown.count("Unpin…") == 1 and all(any(full.startswith(one) for full, _ in links) for one in named)
 
 
 def test_a_memory_is_pinned_unpinned_and_forgotten(vault: Vault) -> None:
     someone, memory = visitor(vault), known(vault)["memory"]
-    assert Form(someone, "pin", handle=memory).send().status_code == 200
+    assert Form(someone, "mark", handle=memory, status="pinned").send().status_code == 200
     assert vault.rows("select count(*) from pins")[0][0] == 1
-    assert someone.get("/do/pin", params={"handle": memory}).status_code == 400
-    assert "no pin" in Form(someone, "unpin", handle=memory).send().text
+    assert someone.get("/do/mark", params={"handle": memory, "status": "pinned"}).status_code == 400
+    assert "no pin" in Form(someone, "mark", handle=memory, status="unpinned").send().text
     form = Form(someone, "forget", memory=memory)
     assert "Deploys happen on Tuesdays &lt;/title&gt;" in form.page.text
     assert "Forgotten" in form.send().text
@@ -287,7 +287,7 @@ def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None
     someone, ids = visitor(vault), known(vault)
     forms = [
         Form(someone, "forget", memory=ids["memory"]),
-        Form(someone, "pin", handle=ids["memory"]),
+        Form(someone, "mark", handle=ids["memory"], status="pinned"),
         Form(someone, "approve", proposal=ids["proposal"]),
     ]
     with opened(str(vault.root), Settings()) as workspace:
