@@ -34,9 +34,8 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves, beside threads for what their sessions came to: a week of one, a statement.
 WEEK, STATEMENT = "week", "statement"
 # Changes whenever the same artifacts would give another graph, or other statements.
-VERSION = f"11 digest {digest_mark.VERSION}"
-# Characters of the longest segment that may be small talk, and segments of a session that are looked at.
-SLIGHT, SEGMENTS = 400, 12
+VERSION = f"12 digest {digest_mark.VERSION}"
+SEGMENTS = 12  # of a session that are looked at: the newest
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 
@@ -297,7 +296,7 @@ def derive_session(session: Session, sources: Sequence[ArtifactText]) -> Session
         return SessionDerivation(make_nodes(sources, None), None, ())
     made = make_nodes(sources, thread.id)
     said_in = dict(_list_items(sources, transcripts, retold, digest))
-    telling = _find_telling(sources, best, said_in)
+    telling = _find_telling(sources, best)
     derived = status = None
     if digest is not None and telling is None:
         derived = digest.sentence if is_template(best.sentence) else None
@@ -349,27 +348,9 @@ def _list_items(
             yield one.source_path, list_stated(found)
 
 
-def _find_telling(
-    sources: Sequence[ArtifactText], best: ArtifactText, said_in: Mapping[str, Sequence[Item]]
-) -> ArtifactText | None:
-    """Returns the summary that says what a resumed session came to, if its newest segment has no results.
-
-    That is the newest one of a segment with results. None if the best artifact says it itself, or none does. Without
-    results is small talk, or what only asks to go on: a short segment without items.
-    """
-
-    def is_slight(summary: ArtifactText) -> bool:
-        words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
-        if said_in.get(summary.source_path) or not words or any(len(one.content) > SLIGHT for one in words):
-            return False
-        from signet_sync.digest.summary import derive_digest  # slow import, needed for few sessions
-
-        found = derive_digest(words)
-        return is_template(summary.sentence) or (found.status is not None and not found.has_results)
-
-    summaries = [source for source in sources if source.source_kind == "summary" and not source.noise]
-    if best not in summaries or len(summaries) == 1 or not is_slight(best):
+def _find_telling(sources: Sequence[ArtifactText], best: ArtifactText) -> ArtifactText | None:
+    """Returns the newest summary with a sentence of its own, if that of the best artifact, a summary, is a form."""
+    if best.source_kind != "summary" or not is_template(best.sentence):
         return None
-    summaries.sort(key=lambda source: (source.captured_us, source.source_path), reverse=True)
-    earlier = (one for one in summaries[1:SEGMENTS] if not is_template(one.sentence))
-    return next((one for one in earlier if not is_slight(one)), None)
+    told = (one for one in sources if one.source_kind == "summary" and not one.noise and not is_template(one.sentence))
+    return max(told, key=lambda one: (one.captured_us, one.source_path), default=None)

@@ -132,40 +132,22 @@ def test_any_order_brings_the_same(data):
     assert told(data.draw(st.permutations(sources)), {}) == told(sources, {})
 
 
-# --- a session that was resumed: one line says what all its segments came to ---
+# --- a session that was resumed: its newest summary tells it, unless that is a form ---
 
-LONG = "## User\n\n" + "Please let the importer skip empty files, and tell me which ones. " * 9
-THANKS = "## User\n\nthanks a lot!\n\n## Assistant\n\nYou are welcome."
-GO_ON = "## User\n\nplease go on\n\n## Assistant\n\nI will go on then."
-RESULT = (
-    "## User\n\nPlease fix src/tsv.py.\n\n## Assistant\n\nI fixed src/tsv.py: it skips empty files. All 12 tests pass."
-)
 DONE = "In lantern the importer of src/importer.py skips empty files now, and a test of it passes on all machines."
 KIND = "The user of lantern said thanks, and the assistant answered that nothing else was left to do there today."
-ITEMS = "# Importer\n\n## Decisions\n\n- Skip empty files\n"
-WORKED = "# Importer\n\n*A digest made by rules from the transcript, without a model. Status: blocked.*\n"
-TALKED = f"{WORKED.replace('blocked', 'question-only')}\n## Outcome\n\n- Thanks\n"
+FORM = 'In lantern the summary of 2026-03-28 opens with "thanks" and keeps 3 lines and 5 words behind its link.'
 
 
-@pytest.mark.parametrize(("segments", "status"), [
-    ([(DONE, LONG), (KIND, THANKS)], None), ([(DONE, LONG), (KIND, GO_ON)], None),
-    ([(DONE, LONG), *[(KIND, THANKS)] * 3], None), ([(DONE, "## User\n\nskip", ITEMS), (KIND, GO_ON)], None),
-    ([(KIND, LONG), (DONE, RESULT)], None), ([(KIND, LONG), (DONE, LONG)], None),
-    ([(KIND, LONG), (DONE, GO_ON, ITEMS)], None), ([(KIND, LONG), (DONE, RESULT), (KIND, THANKS)], None),
-    ([(KIND, THANKS), (DONE, GO_ON)], None),  # none has results: the newest
-    ([(DONE, LONG, WORKED), (KIND, THANKS, TALKED)], "blocked"),
+@pytest.mark.parametrize(("sentences", "told"), [
+    ([DONE, FORM], DONE), ([KIND, DONE, FORM, FORM], DONE), ([DONE, KIND], KIND), ([FORM, FORM], FORM),
 ])  # fmt: skip
-def test_the_newest_segment_with_results_speaks_and_small_talk_says_nothing(segments, status):
-    sources = []
-    for number, (sentence, words, *summary) in enumerate(segments):
-        at = T + number * HOUR
-        content = summary[0] if summary else "# Importer"
-        sources += [source(at=at, sentence=sentence, content=content), source("transcript", at=at, content=words)]
+def test_the_newest_sentence_that_is_no_form_speaks_for_the_session(sentences, told):
+    sources = [source(at=T + n * HOUR, sentence=one, content="# Importer") for n, one in enumerate(sentences)]
     session = sources[0].agent_id, sources[0].session_token, sources[0].session_id
     found = derive_session(session, sources).place
     assert derive_session(session, sources[::-1]).place == found
-    assert found.source_ref == best_of(sources).source_path, "its link leads to the newest"
-    assert found.sentence == DONE and status in (None, found.status)
+    assert (found.sentence, found.source_ref) == (told, best_of(sources).source_path), "its link leads to the newest"
 
 
 # --- the head ---
