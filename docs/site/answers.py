@@ -257,7 +257,6 @@ class RecallHit(TypedDict):
     turn: int  # From 1; 0 if there are none.
     day: str
     why: str  # Which words, in what, of which day.
-    answers: bool  # False for a question that nobody answered.
 
 
 class FoundFile(TypedDict):

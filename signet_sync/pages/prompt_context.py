@@ -16,9 +16,8 @@ from signet_sync.pages.context import PromptHit
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
-from signet_sync.recall.hits import RankedHit, name_of_project, rank_hits
-from signet_sync.recall.hits import is_question as only_asks
-from signet_sync.recall.operations import drop_repeats
+from signet_sync.recall.operations import RankedHit, drop_repeats, name_of_project, rank_hits
+from signet_sync.recall.operations import is_question as only_asks
 from signet_sync.recall.search import Within
 from signet_sync.recall.store.rows import statements
 from signet_sync.storage.database.connection import Database
@@ -128,13 +127,9 @@ def _choose(
 
 
 def _drop_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
-    """Returns the hits that answer, without sessions that only say what a statement among them says."""
+    """Returns the hits without sessions that only say what a statement among them says."""
     stated = [fold(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
-    return [
-        hit
-        for hit in hits
-        if hit.answers and (hit.tier != "session" or not any(text in fold(hit.text) for text in stated))
-    ]
+    return [hit for hit in hits if hit.tier != "session" or not any(text in fold(hit.text) for text in stated)]
 
 
 def _tell_session(

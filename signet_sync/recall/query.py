@@ -30,14 +30,8 @@ _DATED = 2_000  # characters of a question that may name dates
 
 _TOKEN = late(r"[^\W_]+")
 _RUN = late(f"[{DENSE}]+|[^{DENSE}]+")
-# Words that say what kind of answer is wanted: "what types of …", "how many", "did he mention".
-_ASKING = frozenset(
-    ("kind", "kinds", "type", "types", "sort", "sorts", "thing", "things", "item", "items", "many", "much", "often",
-     "long", "recently", "currently", "likely", "particular", "specific", "various", "different", "say", "said", "tell",
-     "told", "mention", "mentioned", "describe", "described", "happen", "happened")
-)  # fmt: skip
-# How much a word of a question counts that only asks, or says next to nothing; and a part of a word (`retry.py`).
-_OF_ASKING, _OF_STOP_WORD, _OF_PART = 0.5, 0.3, 0.7
+# How much a word of a question counts that says next to nothing, and a part of a word (`retry.py`).
+_OF_STOP_WORD, _OF_PART = 0.3, 0.7
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
 
 SNIPPET = 200  # characters
@@ -180,7 +174,7 @@ def read(text: str, *, parts: bool = True) -> Question:
             pairs = word.pairs
             terms += [Term(number, (pair,), 1 / len(pairs), pair if len(pair) == 1 else "") for pair in pairs]
             continue
-        worth = _OF_STOP_WORD if word.is_among(STOP_WORDS) else _OF_ASKING if word.is_among(_ASKING) else 1.0
+        worth = _OF_STOP_WORD if word.is_among(STOP_WORDS) else 1.0
         # Concepts in the word, as the index has them: each one token.
         concepts = [token for token, *rest in map(_tokens, glossary_terms(word.typed, _MOST_CONCEPTS)) if not rest]
         forms = dict.fromkeys((*map(" ".join, word.forms), *concepts))

@@ -14,8 +14,7 @@ from workbench import Vault, cast
 
 from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
-from signet_sync.recall.hits import is_question
-from signet_sync.recall.operations import recall
+from signet_sync.recall.operations import is_question, recall
 from signet_sync.recall.query import MOST_TERMS, date_words, read
 from signet_sync.recall.search import WeighedTerms, Within, search, weigh
 from signet_sync.recall.store.session_list import files_with
@@ -245,7 +244,7 @@ def test_ten_questions_are_answered_at_the_top(vault):
 
 def test_a_hit_names_speaker_day_file_and_turn_and_leads_on(vault):
     marmalade = hits(vault, "marmalade build")[0]
-    assert list(marmalade) == "tier id text path score known speaker turn day why answers".split()
+    assert list(marmalade) == "tier id text path score known speaker turn day why".split()
     assert (marmalade["tier"], marmalade["speaker"], marmalade["turn"]) == ("session", "User", 3)
     assert marmalade["why"] == "all words, in a transcript of lantern: User, 2026-03-02" and marmalade["known"]
     assert "Assistant: The marmalade build fails in the same way." in marmalade["text"]
@@ -389,16 +388,12 @@ def test_what_a_branch_repeats_is_shown_once(vault):
     assert hits(vault, "where is the quetzal kept")[0]["text"].count("Where is the quetzal kept?") == 1
 
 
-def test_a_question_that_nobody_answered_is_no_answer(vault):
+def test_a_question_that_nobody_answered_yet_is_no_hit(vault):
     said = "At night the zeppelin is moored to the mast in Lakehurst"
     assert vault.call("remember", said).code == 0
     asked = "Where is the zeppelin moored at night?"
-    body = f"## User · 2026-03-03T10:00:00Z\n\n{asked}\n"
-    vault.put(made.transcript(session_id="asks", captured_at="2026-03-03T10:00:00.000Z", body=body))
-    vault.reindex()
     says(vault, asked)
-    found = hits(vault, asked)
-    assert [hit["text"] for hit in found if hit["answers"]] == [said] == [found[0]["text"]]
+    assert [hit["text"] for hit in hits(vault, asked)] == [said]
     with opened(str(vault.root), Settings()) as workspace:
         at_prompt = worth_injecting(workspace.database, "default", asked, lambda _: True, session_id="new")
     assert [hit.text for hit in at_prompt] == [said]

@@ -251,12 +251,6 @@ def read_artifact(database: Database, number: int, rows_of_text: Sequence[int], 
     return None
 
 
-def is_answered(database: Database, place: int, last: int) -> bool:
-    """Returns whether an agent says something after a passage of a text that ends with the passage `last`."""
-    later = "select exists(select 1 from passages where id > ? and id <= ? and voice = 'agent')"
-    return bool(database.value(later, (place, last)))
-
-
 def node_at(database: Database, agent_id: str, path: str, place: int) -> tuple[str, int] | None:
     """Returns the node that covers a place of an artifact, of a transcript the chunk there, and when it ends."""
     for node_id, at_us, kind, length in database.execute(
