@@ -53,13 +53,13 @@ def expand(database: Database, agent_id: str, handle: str, budget: int = BUDGET)
 
     Raises `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
-    running = _find_running(database, agent_id, handle)
+    running, first = _find_running(database, agent_id, handle)
     try:
         resolved = references.resolve(database, agent_id, handle)
     except UsageError as error:
         if error.code != "unknown-handle" or not running:
             raise
-        return _fit_budget(database, _show_running(database, agent_id, handle, running, budget), budget)
+        return _fit_budget(database, _show_running(database, agent_id, handle, running, first, budget), budget)
     found = _WALKS[resolved.tier](database, agent_id, resolved.id)
     if found is None:
         raise UsageError(f"{resolved.id} is no longer there", hint="run signet-sync reindex", code="unknown-handle")
@@ -99,23 +99,27 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
     node = neighbours.node(database, agent_id, node_id)
     if node is None:
         return None
-    sessions = [SessionRef(agent_id, node.session_token or "", node.session_id or "", None)]
-    if node.depth:
-        sessions = neighbours.sessions_below(database, agent_id, node.id)
-    beside, most = node, neighbours.SIBLINGS
-    if node.source_type == "chunk":
-        passage, most = neighbours.find_passage(database, node, node_id), _BESIDE
-        node = node._replace(label=passage.label) if node_id == node.id else passage
-        # Its own words: all of its text.
-        transcript: TextExcerpt | None = neighbours.node_text(database, node)
-    elif not node.depth and (path := neighbours.transcript_below(database, node)) is not None:
-        transcript = neighbours.excerpt(database, path)
-    else:
-        transcript = _find_transcript(database, sessions, None if node.depth else node.latest_us)
-    thread = [] if node.thread_id is None else [node.thread_id]
     children = neighbours.children(database, agent_id, node_id)
     left_out = len(children) - MOST_CHILDREN
-    about = {
+    found = _Found(
+        {},
+        "",
+        parents=neighbours.parents(database, agent_id, node_id) or ([node.thread_id] if node.thread_id else []),
+        children=children[:MOST_CHILDREN],
+        more={"children_left_out": left_out} if left_out > 0 else {},
+    )
+    if not node.depth:
+        beside = _BESIDE if node.source_type == "chunk" else neighbours.SIBLINGS
+        found.siblings = neighbours.siblings(database, node, beside)
+        session = SessionRef(agent_id, node.session_token or "", node.session_id or "", None)
+        found.memories = neighbours.memories_and_statements(database, session)
+        found.transcript = _find_transcript(database, [session], node.latest_us)
+    if node.source_type == "chunk":
+        passage = neighbours.find_passage(database, node, node_id)
+        node = node._replace(label=passage.label) if node_id == node.id else passage
+        found.transcript = neighbours.node_text(database, node)  # its own words: all of its text
+    found.text = neighbours.node_text(database, node).text
+    found.node = {
         "id": node.id,
         "kind": node.source_type,
         "agent_id": agent_id,
@@ -127,17 +131,8 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
         "path": node.source_ref,
         "earliest": iso(node.earliest_us),
         "latest": iso(node.latest_us),
-    }
-    return _Found(
-        about | ({"level": node.kind} if node.depth else {}),
-        neighbours.node_text(database, node).text,
-        parents=neighbours.parents(database, agent_id, node_id) or thread,
-        children=children[:MOST_CHILDREN],
-        siblings=neighbours.siblings(database, beside, most) if not node.depth else (),
-        memories=_list_linked(database, sessions),
-        transcript=transcript,
-        more={"children_left_out": left_out} if left_out > 0 else {},
-    )
+    } | ({"level": node.kind} if node.depth else {})
+    return found
 
 
 def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | None:
@@ -145,7 +140,6 @@ def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | 
     head = nodes.summary_of(database, agent_id, thread_id)
     if head is None:
         return None
-    below = neighbours.sessions_below(database, agent_id, thread_id)
     about = _describe(agent_id, thread_id, "thread", head.label) | {
         "key": head.thread_key,
         "project": head.project,
@@ -154,13 +148,8 @@ def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | 
         "earliest": iso(head.earliest_us),
         "latest": iso(head.latest_us),
     }
-    return _Found(
-        about,
-        drop_rest(head.sample),
-        children=neighbours.newest_of_thread(database, agent_id, thread_id),
-        memories=_list_linked(database, below),
-        transcript=_find_transcript(database, below),
-    )
+    children = neighbours.newest_of_thread(database, agent_id, thread_id)
+    return _Found(about, drop_rest(head.sample), children=children)
 
 
 def _walk_statement(database: Database, agent_id: str, statement_id: str) -> _Found | None:
@@ -241,37 +230,29 @@ def _describe(agent_id: str, thing_id: str, kind: str, label: str) -> dict[str, 
     return {"id": thing_id, "kind": kind, "agent_id": agent_id, "session_token": None, "depth": None, "label": label}
 
 
-def _list_linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
-    """Returns the memories of some sessions, and the statements that they state."""
-    every = (thing for ref in sessions for thing in neighbours.memories_and_statements(database, ref))
-    return list(dict.fromkeys(every))[: neighbours.LINKED]
-
-
 # ── sessions still running ──
 
 
-def _find_running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
-    """Returns the sessions with live turns that a handle names: by key or id, or `key#turn` as in `recall`."""
+def _find_running(database: Database, agent_id: str, handle: str) -> tuple[list[LiveSession], int | None]:
+    """Returns the sessions with live turns that a handle names by key or id; with `key#turn`, as of a hit, the turn."""
     handle = (running_session(handle.strip()) or handle).strip()
-    names = {handle, _split_turn(handle)[0]} - {""}
-    return [one for one in live.sessions(database, agent_id) if names & {one.session_key, one.session_id}]
-
-
-def _split_turn(handle: str) -> tuple[str, int | None]:
-    """Splits `key#turn` into key (or id) and turn; any other form is returned whole, with None."""
+    every = live.sessions(database, agent_id)
+    if found := [one for one in every if handle and handle in (one.session_key, one.session_id)]:
+        return found, None
     name, _, turn = handle.rpartition("#")
-    return (name, int(turn)) if name and turn.isdecimal() and len(turn) < 16 else (handle, None)
+    if not (name and turn.isdecimal() and len(turn) < 16):
+        return [], None
+    return [one for one in every if name in (one.session_key, one.session_id)], int(turn)
 
 
 def _show_running(
-    database: Database, agent_id: str, handle: str, running: Sequence[LiveSession], budget: int
+    database: Database, agent_id: str, handle: str, running: Sequence[LiveSession], first: int | None, budget: int
 ) -> _Found:
-    """Returns the newest turns of a running session, or with `key#turn` those from that turn on."""
+    """Returns the newest turns of a running session, or those from the `first` on."""
     if len(running) > 1:
         names = ", ".join(one.session_id or one.session_key for one in running)
         raise UsageError(f"{handle!r} may mean {names}", hint="use one of them in full", code="ambiguous-handle")
     session = running[0]
-    first = _split_turn(handle.strip())[1] if handle.strip() != session.session_key else None
     text = _read_turns(database, agent_id, running, lambda turn: turn >= (first or 0))
     about = _describe(agent_id, session.session_key, "live", session.session_key) | {
         "session_id": session.session_id,
@@ -306,7 +287,7 @@ def _find_words(database: Database, agent_id: str, stated: Sequence[Occurrence],
     """Returns the lines around a statement: where a transcript states it, else where it mentions the same."""
     for one in stated:
         if (name := running_session(one.path)) is not None:
-            running = _find_running(database, agent_id, name)
+            running, _ = _find_running(database, agent_id, name)
             if said := _read_turns(database, agent_id, running, one.line.__eq__):
                 return TextExcerpt(one.path, said)
             continue

@@ -86,26 +86,16 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
 def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
     """Returns the nodes beside one of a session, nearest first: the other summaries and compactions of that.
 
-    For a chunk: those around it in its transcript, between the beginnings of its session's other transcripts.
+    For a chunk: those around it in its transcript.
     """
-    session = of.agent_id, of.session_token, of.session_id
     if of.source_type != "chunk":
         return _ids(
             database,
             f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
             " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
-            (*session, of.id, of.latest_us, limit),
+            (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, limit),
         )
-    transcripts = _ids(
-        database,
-        "select n.id from sessions s join session_summaries n on n.session = s.session"
-        " join memory_artifacts a on a.id = n.artifact"
-        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
-        " order by a.captured_us, a.source_path, n.id",
-        session,
-    )
-    own = transcripts.index(beginning(of.id))
-    ids = [*transcripts[:own], *(one.id for one in chunks(database, of)), *transcripts[own + 1 :]]
+    ids = [one.id for one in chunks(database, of)]
     own = ids.index(of.id)  # of two that are equally near, the one before it comes first
     near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
     return [ids[place] for place in near[1 : limit + 1]]
@@ -119,26 +109,6 @@ def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> list[
     )
     newest = nodes.newest_sessions(database, agent_id, thread_id, SIBLINGS)
     return _ids(database, arc, (agent_id, thread_id)) + [one.node_id for one in newest]
-
-
-def sessions_below(database: Database, agent_id: str, of: str) -> list[SessionRef]:
-    """Returns the newest sessions that a thread, an arc or an epoch covers, newest first."""
-    if of.startswith("t"):
-        sql = (
-            "select agent_id, session_token, session_id, null from thread_sessions where agent_id = ? and thread_id = ?"
-            " order by latest_us desc, session_token, session_id limit ?"
-        )
-    else:
-        # `cross` makes SQLite start from the nodes below; the other way round reads all nodes of an agent.
-        sql = f"""with recursive below(id) as (
-            select ?2 union select c.child_id from below
-            join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth > 0
-            join session_summary_children c on c.agent_id = ?1 and c.parent_id = n.id)
-            select n.agent_id, n.session_token, n.session_id, null from below
-            cross join {NODES} n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
-            group by n.session_token, n.session_id
-            order by max(n.latest_us) desc, n.session_token, n.session_id limit ?3"""
-    return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, SIBLINGS))]
 
 
 # ── memories and statements ──
@@ -253,18 +223,6 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
         f" and source_kind = 'transcript' and {text_of()} <> ''"
         " order by abs(captured_us - coalesce(?4, captured_us)), captured_us desc, source_path desc limit 1",
         (*ref[:3], near_us),
-    )
-    return path
-
-
-def transcript_below(database: Database, node: GraphNode) -> str | None:
-    """Returns the path of the first transcript that a summary or compaction was made of."""
-    path: str | None = database.value(
-        "select a.source_path from session_summary_children c"
-        " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
-        " join memory_artifacts a on a.id = n.artifact"
-        " where c.agent_id = ? and c.parent_id = ? and n.end > 0 order by a.captured_us, a.source_path limit 1",
-        (node.agent_id, node.id),
     )
     return path
 
