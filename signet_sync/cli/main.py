@@ -196,7 +196,8 @@ class Context:
             raise click.UsageError("confirmation is required: use --yes where no question can be answered")
         if listing is not None:
             listing()
-        click.confirm(question, abort=True, err=True)
+        if not click.confirm(question, err=True):
+            raise UsageError("nothing was done: the answer was no", code="declined")
 
     @contextmanager
     def progress(self, what: str, *, show: bool = True) -> Iterator[Callable[[int, int], None] | None]:

@@ -115,13 +115,9 @@ def memory_page(words: Sequence[str]) -> str:
     def at(number: int) -> int:
         return NOW_US - number * 60_000_000
 
-    def told(number: int) -> tuple[str, str]:
-        """Outcome and next step: as all lines of the page, no two say the same."""
-        return said[number + 3] + " comes out of it", said[number + 4] + " follows after this"
-
     seen = BoardInputs(
         [
-            ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), *told(n), _path(n))
+            ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), said[n + 3] + " comes out of it", _path(n))
             for n in range(count)
         ],
         [
