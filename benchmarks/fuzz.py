@@ -35,8 +35,8 @@ from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.harnesses.texts import compaction_text
-from signet_sync.digest.model_answer import read as read_answer
-from signet_sync.digest.model_question import question
+from signet_sync.digest.model import question
+from signet_sync.digest.model import read as read_answer
 from signet_sync.entities import agent_text, events, replay
 from signet_sync.entities import document as documents
 from signet_sync.entities.agent_text import fit

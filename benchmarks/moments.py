@@ -17,9 +17,8 @@ from benchmarks.digest import read_sessions
 from signet_sync.capture.injections import Moment
 from signet_sync.digest.deeds import EDITORS, SHELLS
 from signet_sync.digest.record import Record
-from signet_sync.digest.statements import Item, statements
+from signet_sync.digest.statements import Item, list_worked, statements
 from signet_sync.digest.summary import item_line
-from signet_sync.digest.tried import list_worked
 from signet_sync.digest.turns import ToolCall
 from signet_sync.pages.hook_context import names
 from signet_sync.pages.sections import StatementView

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.record import END, Record, record_of
-from signet_sync.digest.reports import drop_note, note_lines
-from signet_sync.digest.sentences import split
-from signet_sync.digest.tried import list_worked
-from signet_sync.digest.turns import ToolCall, Turn, is_report, passages
-from signet_sync.formats.lazy_pattern import late
+from signet_sync.digest.reports import drop_note, list_sentences, note_lines
+from signet_sync.digest.statements import list_worked
+from signet_sync.digest.turns import ToolCall, Turn, is_report
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.chunking import OUR_HEAD, is_ours
 from signet_sync.text.phrases import Quote
@@ -23,19 +21,13 @@ MESSAGES = 32  # of the person, the newest
 DEEDS, WORKED = 60, 200
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _USER = "\n## User · "
-# A branch that was merged into the one that was checked out, as a transcript shows the command.
-_MERGE = late(
-    r"\bgit\b(?: -[cC] \S+)* merge(?=\s)(?:\s+(?:-m\s*(?:\"[^\"]*\"|'[^']*'|\S+)|-(?!-(?:abort|continue|quit))\S+))*"
-    r"\s+(\w[\w./+@#-]*)"
-)
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
     """The quotes of a session in the order of what was said, its deeds, and the commands that worked.
 
-    A deed is a line: the title of a commit, behind branch and name where git printed them, of a pull request, or of a
-    merge.
+    A deed is a line: the title of a commit, behind branch and name where git printed them, or of a pull request.
     """
 
     quotes: tuple[Quote, ...]
@@ -63,12 +55,10 @@ def _deeds(record: Record) -> Iterator[str]:
     deeds = record.deeds
     yield from (f"[{one.branch} {one.name}] {one.subject}" if one.name else one.subject for one in deeds.commits)
     for one in deeds.requests.values():
-        yield f"{one.title} {f'({one.shown})' if one.merged else ''}".strip()
+        number = f"#{one.number}" if one.number else ""
+        yield f"{one.title} {f'({number})' if one.merged else ''}".strip()
         if one.merged:
-            yield f"Merge pull request {one.shown}".rstrip()
-    for command, failed in deeds.commands.items():
-        if "merge" in command and not failed:
-            yield from (f"Merge branch '{found[1].removeprefix('origin/')}'" for found in _MERGE.finditer(command))
+            yield f"Merge pull request {number}".rstrip()
 
 
 def _end_of(transcript: str | Record) -> tuple[Record, int]:
@@ -104,25 +94,13 @@ def _messages(record: Record, most: int) -> Iterator[_Found]:
 def _reports(record: Record, most: int) -> Iterator[_Found]:
     for turn in reversed(record.turns):
         if most and turn.report is not None and turn.ended and is_report(turn.report.text):
-            said = cut(
-                (one for one in _list_report_sentences(turn.report.text) if not record.printed.holds(one)), REPORT
-            )
-            if said:
+            text = turn.report.text
+            said = (one for one in list_sentences(drop_note(text)) if not record.printed.holds(one))
+            told = [one if one.endswith(_STOPS) else f"{one};" for one in said]
+            told += [f"{one.label.capitalize()}: {one.text.rstrip('.')}." for one in note_lines(text)]
+            if quote := cut(told, REPORT):
                 most -= 1
-                yield turn, "agent", turn.report.line, said
-
-
-def _list_report_sentences(report: str) -> Iterator[str]:
-    """Yields the sentences of a report without its signs; headings end in a colon, items in a semicolon."""
-    for passage in passages(drop_note(report)):
-        if passage.form == "heading":
-            yield f"{passage.text.rstrip(' :：.')}:"
-        else:
-            said = split(passage.text)
-            yield from said[:-1]
-            if said:
-                yield said[-1] if said[-1].endswith(_STOPS) else f"{said[-1]}{';' if passage.form == 'item' else '.'}"
-    yield from (f"{one.label.capitalize()}: {one.text.rstrip('.')}." for one in note_lines(report))
+                yield turn, "agent", turn.report.line, quote
 
 
 def cut(sentences: Iterable[str], most: int) -> str:

@@ -1,80 +1,22 @@
 """Holds what is read of a transcript, so that several readers of one session parse it once.
 
-It reads, too, what a letter or a number answers: the words of the agent's option that bears it, with what was asked.
-Only where structure says it: the whole message names marks, the last report lists them from A or 1 without a gap, and a
-question stands beside the list. A list without a question is a menu or a plan; who picks of it orders the next step.
-
-How a session ended (aborted, blocked, open, question-only, else done) is told by its end and its deeds.
+A person's own words are told from what they pasted (logs, code, templates, earlier output) by the shapes of lines, and
+by lines that a tool or the agent said before. How a session ended (aborted, blocked, open, question-only, else done) is
+told by its end and its deeds.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from signet_sync.digest.deeds import Deeds, Printed, deeds_of, read_printed
-from signet_sync.digest.person import FENCE, OwnWords
 from signet_sync.digest.reports import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.turns import Turn, is_report, label_of, names_label, passages, plain, turns_of
+from signet_sync.digest.turns import Interruption, ToolCall, Turn, is_report, turns_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
-
-_ANSWER = 60  # characters of a message that is nothing but an answer
-_BELOW = 6  # lines of words behind a list, among which its question may be
-_NOUN = (
-    r"(?:option|opci[oó]n|op[cç][aã]o|opzione|variante?|вариант|seçenek|approach|proposal|plan|选项|方案|案|옵션|#) ?"
-)
-_MARK = r"(?:[a-h]|[1-9])(?!\w)"
-# "B", "2 and 3", "1 + 2", "go with A", "let's take option 2": nothing but marks, and a noun or a verb before them.
-_NAMES = late(
-    r"\W*(?:(?:let['’]?s |i['’]?d |i )?(?:go (?:with|for)|take|choose|pick|use|nimm|prends)\s+"
-    rf"|(?:[\w'’]+\s+){{0,3}}(?={_NOUN}))?"
-    rf"(?:{_NOUN})?{_MARK}(?:\W*(?:\s(?:and|und|et|y|e|и|và|ve)\s|[+,&/、和と]|\s)\W*(?:{_NOUN})?{_MARK})*[^\w?？]*",
-    2,
-)
-_MARKS = late(rf"(?<!\w){_MARK}", 2)
-_OPTION = late(
-    rf"[ \t]*(?:[-*•][ \t]+|#+[ \t]+|\|[ \t]*)?\**(?:{_NOUN})?[\[(]?(?P<mark>[A-Ha-h]|[1-9])"
-    r"(?:[\])]?\**[ \t]?[.):：|]|[ \t][—–](?=[ \t])|[\])])[\s*]*(?P<text>\S.*)",
-    2,
-)
-
-
-def match_answer(message: str, report: str) -> list[tuple[str, str]]:
-    """Returns what a message picks of proposals: question (letters may have none) and option; empty if it picks none."""
-    said = message.strip()
-    if len(said) > _ANSWER or not _NAMES.fullmatch(said):
-        return []
-    marks = list(dict.fromkeys(one.upper() for one in _MARKS.findall(said)))
-    lines = FENCE.sub("", report).split("\n")
-    options, first, last = _find_options(lines, "1" if marks[0].isdigit() else "A")
-    if len(options) < 2 or not all(mark in options for mark in marks):
-        return []
-    # A list that offers work is a menu, and one of numbers without a question a plan.
-    above = [line for line in lines[:first] if line.strip() and not line.lstrip().startswith("|")][-1:]
-    below = [line for line in lines[last + 1 :] if line.strip()][:_BELOW]
-    said_beside = [*reversed(split(plain(" ".join(above)))), *(one for line in below for one in split(plain(line)))]
-    asked = next((one for one in said_beside if is_question(one) and not OFFERS.search(one)), "")
-    if any(map(OFFERS.search, above)) or not (asked or "A" in options):
-        return []
-    return [(asked, options[mark]) for mark in marks]
-
-
-def _find_options(lines: Sequence[str], opening: str) -> tuple[dict[str, str], int, int]:
-    """Returns the last list of options from A or 1 without a gap, by mark, and its first and last line."""
-    options, first, last = dict[str, str](), 0, 0
-    for number, line in enumerate(lines):
-        found = _OPTION.match(line)
-        if found is None or found["mark"].isdigit() != opening.isdigit():
-            continue
-        mark, text = found["mark"].upper(), plain(found["text"].strip(" |"))
-        if mark == opening:
-            options, first, last = {mark: text}, number, number
-        elif options and ord(mark) == ord(next(reversed(options))) + 1:
-            options[mark], last = text, number
-    return options, first, last
-
 
 END = 400_000  # characters of a transcript's end that are quoted
 
@@ -99,25 +41,9 @@ class Record:
         return read_printed(self.turns)
 
     @cached_property
-    def own(self) -> OwnWords:
+    def own(self) -> "OwnWords":
         """Returns the person's own sentences by turn."""
         return OwnWords(self.turns)
-
-    @cached_property
-    def picks(self) -> list[tuple[str, str, int]]:
-        """Returns the agent's questions with what the person picked, and the turn: in a picker, or by letter or number.
-
-        An option that a tool printed before is none of the agent's.
-        """
-        found: list[tuple[str, str, int]] = []
-        for place, (before, turn) in enumerate(pairwise(self.turns), 1):
-            report = before.report.text if before.report is not None else ""
-            for asked, option in match_answer(turn.words.text, report) if turn.words is not None else ():
-                # Letters without a question answer a request.
-                about = asked or " ".join(self.own.get(before.number, ())[-1:])
-                if about and not self.printed.holds(option, place):
-                    found.append((about, option, turn.number))
-        return sorted([*self.deeds.picks, *found], key=lambda one: one[2])
 
     @cached_property
     def lines(self) -> dict[int, tuple[int, int]]:
@@ -143,15 +69,103 @@ def _hold_record(text: str) -> Record:
     return Record(text)
 
 
-# ── how it ended: aborted, blocked, open, question-only, else done; by its end and its deeds ──
+# ── the person's own words ──
+
+
+_LONGEST, _LINE = 4_000, 2_000  # characters of a message's beginning, and of its end; of a line
+_EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
+_FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+# Prompts, boxes, marks and trees of terminals; times, levels, frames and places of logs; headers; diffs.
+_PRINTED = late(
+    r"^\s*(?:[❯➜>$%⏺⎿✻✽│├└┌✔✗✘✓✕❌•]|#\s+\S+@|\+\d+ more lines|\(ctrl\+|[\w.-]+@[\w-]+[:~ ].{0,40}[%$#] "
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|FAIL(?:ED)?|PASS(?:ED)?)\b[\]: ]"
+    r"|npm (?:ERR|error|WARN|warn)|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|Traceback|File \"|at \S+ ?\(|\w*(?:Error|Exception):"
+    r"|=> |#\d+ |@@ |diff --git|index [0-9a-f]{7}|\+\+\+|--- |[+-]\s{2,}|[|>]|[a-z][\w-]{1,30}: \S.{0,200}HTTP/|HTTP/\d|GET |POST |(?:From|To|Subject|Date|Cc): \S"
+    r"|\S+\.(?:go|tsx?|jsx?|py|rs|java|rb|kt|c|cpp|h|cs|swift|php|vue)[:(]\d+|[0-9a-f]{7,40}\b|\d+ (?:passed|failed)|<\/?\w+[ >])"
+)
+_BETWEEN = 6  # lines between two printed ones that belong to them
+_SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
+# What programs say in the person's place: prompts of commands, skills, sub-agents and hooks, compactions.
+_TEMPLATE = late(
+    r"\s*(?:<[a-z][\w-]*>|You are (?:a|an|the)\b|This session is being continued|Base directory for this skill|Caveat:"
+    r"|# AGENTS\.md|Stop hook feedback|Full transcript available|\[Image|---\n\w+:|Implement the following plan:)"
+)
+_ITEM = late(r"^\s*(?:[-*•]|\d{1,2}[.)]|#{1,6})\s+")
+
+
+class OwnWords(Mapping[int, Sequence[str]]):
+    """Gives by turn the sentences that its person wrote; knows the lines that tools and the agent said before.
+
+    A turn is read when it is asked for: of a long session few are.
+    """
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+        self._words = {turn.number: turn.words.text for turn in turns if turn.words is not None}
+        self._own: dict[int, list[str]] = {}
+        self._heard = 0
+        self._said: dict[str, int] = {}  # lines by the turn that had them first
+
+    def __getitem__(self, number: int) -> list[str]:
+        if number not in self._own:
+            self._own[number] = self._read(self._words[number], number)
+        return self._own[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def _read(self, text: str, number: int) -> list[str]:
+        """Returns the sentences of a message that are the person's own."""
+        if _TEMPLATE.match(text):
+            return []
+        if "```" in text or "~~~" in text:
+            text = _FENCE.sub("\n\n", text)
+        if len(text) > 2 * _LONGEST:
+            text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
+        lines = text.split("\n")
+        foreign = [place for place, line in enumerate(lines) if self._is_foreign(line, number)]
+        pasted = set(foreign)
+        for before, after in pairwise(foreign):
+            pasted.update(range(before, after) if after - before <= _BETWEEN else ())
+        own = (line for place, line in enumerate(lines) if place not in pasted)
+        said = (sentence.strip(" \t*_") for line in own for sentence in split(_ITEM.sub("", line[:_LINE])))
+        return [one for one in said if len(one) > 1]
+
+    def _is_foreign(self, line: str, number: int) -> bool:
+        bare = line.strip(_EDGE)
+        if not bare:
+            return False
+        if (len(bare) >= _SHORTEST and self._was_said(bare, number)) or _PRINTED.match(line):
+            return True
+        signs = len(_SIGN.findall(line[:400]))
+        return signs > 2 and signs > 0.2 * min(len(line), 400)
+
+    def _was_said(self, bare: str, number: int) -> bool:
+        """Returns whether a line stood in a turn before."""
+        while self._heard < len(self._turns) and self._turns[self._heard].number < number:
+            turn = self._turns[self._heard]
+            for step in turn.steps:
+                if isinstance(step, Interruption):
+                    continue
+                for line in (step.printed if isinstance(step, ToolCall) else step.text).split("\n"):
+                    if len(line) >= _SHORTEST:
+                        self._said.setdefault(line.strip(_EDGE), turn.number)
+            self._heard += 1
+        return self._said.get(bare, number) < number
+
+
+# ── how it ended ──
 
 
 # An offer asks for nothing that is missing: the work is done without the answer.
-OFFERS = late(
-    r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
-    r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\btu veux que\b|\bon s'arrête\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
-    r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
-    2,
+_OFFERS = late(
+    r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b"
+    r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\bvoulez-vous\b|\bquieres que\b|\bquer que\b"
+    r"|\bvuoi che\b|ましょうか|要我|할까요|хотите",
+    re.IGNORECASE,
 )
 
 
@@ -163,29 +177,16 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     last = turns[-1]
     if last.interrupted:
         # What was finished before is not undone by the stop of the last task.
-        return (
-            "open"
-            if any(turn < last.number for turn in (*deeds.edits, *(one.turn for one in deeds.commits)))
-            else "aborted"
-        )
-    report = last_report(turns)
-    if report is not None and report.ended and _waits(report):
+        return "open" if any(turn < last.number for turn in deeds.working_turns) else "aborted"
+    told = next((turn for turn in reversed(turns) if turn.report is not None and is_report(turn.report.text)), None)
+    if told is not None and told.ended and any(line.label == "blocked" for line in turn_notes(told)):
         return "blocked"
-    if (
-        is_unfinished(last, deeds)
-        or asks(last, offers=deeds.changed and not deeds.works(last.number))
-        or (deeds.planned and not deeds.changed)
-    ):
+    offers = deeds.changed and last.number not in deeds.working_turns
+    if is_unfinished(last, deeds) or _asks(last, offers=offers) or (deeds.planned and not deeds.changed):
         return "open"
-    if not deeds.changed and not deeds.picks and (not spoken or _only_asked(turns)):
+    if not deeds.changed and not deeds.picks and (_only_asked(spoken) or is_trivial(turns)):
         return "question-only"
     return "done"
-
-
-def last_report(turns: Sequence[Turn]) -> Turn | None:
-    """Returns the last turn with a report, rather than with words like "committed"."""
-    found = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
-    return found[-1] if found else None
 
 
 def is_unfinished(last: Turn, deeds: Deeds) -> bool:
@@ -197,32 +198,20 @@ def is_unfinished(last: Turn, deeds: Deeds) -> bool:
     return last.report is not None and not is_report(last.report.text)
 
 
-def asks(turn: Turn, *, offers: bool = False) -> bool:
+def _asks(turn: Turn, *, offers: bool) -> bool:
     """Returns whether a question of the agent stands at the end; an offer to do more is one where nothing was done."""
     if turn.report is None or not turn.ended:
         return False
-    paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
-    said = split(paragraph[0])[-2:] if paragraph else []
+    said = split(turn.report.text.strip().rpartition("\n")[2])[-2:]
     return any(
-        is_question(one.rstrip("*_ ")) and (offers or not OFFERS.search(one)) and len(stems(one)) > 1 for one in said
+        is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said
     )
 
 
-def _waits(turn: Turn) -> bool:
-    assert turn.report is not None
-    if any(line.label == "blocked" for line in turn_notes(turn)):
-        return True
-    found = passages(turn.report.text) if names_label(turn.report.text, "blocker") else ()
-    return any(
-        passage.form != "heading" and label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1
-        for passage in found
-    )
-
-
-def _only_asked(turns: Sequence[Turn]) -> bool:
-    """Returns whether the person's messages were questions, or nothing but a word or two."""
-    said = [turn.words.text[:2_000].replace("\n", " ") for turn in turns if turn.words is not None][:100]
-    return any(is_question(sentence) for one in said for sentence in split(one)) or is_trivial(turns)
+def _only_asked(spoken: Sequence[Turn]) -> bool:
+    """Returns whether the person asked something, or said nothing."""
+    said = [turn.words.text[:2_000].replace("\n", " ") for turn in spoken[:100] if turn.words is not None]
+    return not said or any(is_question(sentence) for one in said for sentence in split(one))
 
 
 def is_trivial(turns: Sequence[Turn]) -> bool:

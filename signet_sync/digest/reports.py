@@ -3,22 +3,21 @@
 The sentence is found by place and form first, by few words second. Lines of a hand-over say what came out, what was
 decided, what is next, what waits. They stand at the end of a report, where the person sees and can correct them, or in
 a call of our tool or command for them, whose arguments count, whether or not the call got through. A note is a claim,
-not a deed: what the session's deeds contradict is marked, and a decision is the person's only where the person's own
-words say it.
+not a deed; a decision is the person's only where the person's own words say it.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from signet_sync.digest.deeds import SHELLS, Printed
 from signet_sync.digest.sentences import EMPTY, is_question, split, stems
-from signet_sync.digest.turns import Passage, ToolCall, Turn, label_of, passages
+from signet_sync.digest.turns import Passage, ToolCall, Turn, passages
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 
-_READ = 12  # passages of a report
+_READ = 16  # passages of a report
 _OPENS = late(
     r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
     r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w)",
@@ -26,8 +25,13 @@ _OPENS = late(
 )
 # Told to the person, or about a commit: advice, places, addresses.
 _ADVICE = late(
-    r"^\W*(?:and )?(?:i(?:'d| would|’d)? (?:recommend|suggest|propose)|you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
-    r"|(?:commit|branch|pr|draft pr|url|link|file|workflow run|run|status|worktree|base|pushed|verified)s?\b[^.:]{0,25}: ?\S|pushed (?:branch|to)|verified|commit successful|[\\w/.-]+ (?:→|->) \\w+|.{0,60}https?://\b)",
+    r"^\W*(?:i(?:'d| would|’d)? (?:recommend|suggest)|you (?:can|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)"
+    r"|(?:commit|branch|pr|url|link|file|root cause|status|worktree|base)s?\b[^.:]{0,25}: ?\S|pushed|verified|.{0,60}https?://)",
+    re.I,
+)
+# What is left, or was the matter, did not come out.
+_ASIDE = late(
+    r"\W*(?:\d+\W*)?(?:the |suggested )?(?:next|remaining|what.s (?:left|next)|to.?do|open|blocked|problem|issue|bug|(?:root )?cause|before)\b",
     re.I,
 )
 _DID = late(
@@ -36,25 +40,33 @@ _DID = late(
     r"|\b(?:is|are) now\b|\bnow (?:\w+s|\w+ed)\b|\b(?:habe|wurde|j'ai|a été|he |se ha|foi |ho |è stat)|しました|已|했습니다|добавил|исправ|eklendi|đã",
     re.I,
 )
-_REFERS = late(r"^\W*(?:this|that|these|those|it|they)\b", re.I)  # to a sentence before, which may not be told
 
 
-def headline(report: str, fetched: Printed | None = None) -> str:
+def headline(report: str, fetched: Printed) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     ranked: list[tuple[float, int, str]] = []
     found = passages(drop_note(report), _READ)
+    aside = False
     for place, passage in enumerate(found):
-        # What is left, waits, or is said about the work did not come out.
-        if passage.form == "heading" or label_of(passage.label) is not None:
-            continue
-        for sentence in split(passage.text)[:6]:
+        if passage.form == "heading":
+            aside = _ASIDE.match(passage.text) is not None
+        for sentence in () if aside or passage.form == "heading" else split(passage.text)[:6]:
             said = _OPENS.sub("", sentence.strip())
             if len(stems(said)) < 2 or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked)), place, said))
     ranked.sort(key=lambda one: -one[0])
-    best = next((one for one in ranked if fetched is None or not fetched.holds(one[2])), None)
+    best = next((one for one in ranked if not fetched.holds(one[2])), None)
     return "" if best is None else _tell_list(found, best[1]) or best[2].rstrip(" .。;:：")
+
+
+def _worth(said: str, passage: Passage, before: int) -> float:
+    """Returns how well a sentence says what came out: its place, and whether it acts."""
+    did, leads = _DID.search(said) is not None, said.endswith((":", "："))
+    # An item that tells of no deed is a part of something that only its list says, and so is what leads to a list.
+    score = (0.8 if not before else 0.0) - 0.18 * before - 0.9 * leads
+    score -= (1.1 if did else 2.0) * (passage.form == "item") + 1.2 * (len(stems(said)) < 4)
+    return score + 0.9 * did
 
 
 def _tell_list(found: Sequence[Passage], best: int) -> str:
@@ -70,7 +82,8 @@ def _tell_list(found: Sequence[Passage], best: int) -> str:
         last += 1
     if first == last or (leads and not found[best].text.endswith((":", "："))):
         return ""
-    lead = found[first - 1].text if first and found[first - 1].text.endswith((":", "：")) else found[first].label
+    above = found[first - 1] if first else None
+    lead = above.text if above is not None and (above.form == "heading" or above.text.endswith((":", "："))) else ""
     lead = _OPENS.sub("", lead).rstrip(" :：")
     heads = [passage.head for passage in found[first:last] if passage.head]
     if len(heads) > 1 and _DID.search(lead):
@@ -80,30 +93,29 @@ def _tell_list(found: Sequence[Passage], best: int) -> str:
     return f"{lead}: {'; '.join(passage.text for passage in found[first:last])}" if leads else ""
 
 
-def _worth(said: str, passage: Passage, before: int) -> float:
-    """Returns how well a sentence says what came out: its place, and whether it acts."""
-    did, leads = _DID.search(said) is not None, said.endswith((":", "："))
-    # An item that tells of no deed is a part of something that only its list says, and so is what leads to a list.
-    score = (0.8 if not before else 0.0) - 0.18 * before - 0.9 * leads
-    score -= (1.1 if did else 2.0) * (passage.form == "item") + 1.2 * (len(stems(said)) < 4)
-    return score + 0.9 * did - 0.8 * (_REFERS.match(said) is not None)
+def list_sentences(report: str) -> Iterator[str]:
+    """Yields the sentences of a report, without code, tables and block quotes; headings end in a colon."""
+    for passage in passages(report):
+        if passage.form == "heading":
+            yield f"{passage.text.rstrip(' :：.')}:"
+        else:
+            yield from split(passage.text)
 
-
-Label = Literal["outcome", "decided", "next", "blocked", "tried"]
 
 # ── the lines of a hand-over ──
 
 
+Label = Literal["outcome", "decided", "next", "blocked", "tried"]
 LINES = 5  # of one note; an agent is asked for three at most
-_LINE = late(r"^\s*(?:[-*] )?\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400})$")
-_LABELS, _END = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:"), 6_000  # characters of a report's end
+_NAMES = "Outcome|Decided|Next|Blocked|Tried"
+_LINE = late(rf"^\s*(?:[-*] )?\**({_NAMES}):\**\s+(\S.{{3,400}})$")
+_END = 6_000  # characters of a report's end
 _SAID, _SHARE = 4, 0.5  # content words of a decision that stand in the person's words, and their share of all
-_ASKS = late(r"^\W*(?:(?:does|do|did|is|are|can|could|should|would|will|why|what|how|where|when|which|who)\b)", 2)
+_ASKS = late(r"^\W*(?:(?:does|do|did|is|are|can|could|should|would|will|why|what|how|where|when|which|who)\b)", re.I)
 _TOOL = late(r"(?:.*[^a-z0-9])?memory_note")
 _COMMAND = late(r"(?:^|[\s/;&|])signet-sync(?:\s+--?\S+(?:\s+(?!note\s)[^\s-]\S*)?)*\s+note\s")
 _LABELLED = late(
-    r"\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400}?)"
-    r"(?=\\n|[\"']?(?:\s+[\"']?\**(?:Outcome|Decided|Next|Blocked|Tried):|\s*$)|[\"']\s*\d?[;&|>])"
+    rf"\**({_NAMES}):\**\s+(\S.{{3,400}}?)(?=\\n|[\"']?(?:\s+[\"']?\**(?:{_NAMES}):|\s*$)|[\"']\s*\d?[;&|>])"
 )
 
 
@@ -117,18 +129,15 @@ class NoteLine(NamedTuple):
 
 def note_lines(report: str) -> list[NoteLine]:
     """Returns the hand-over at the end of a report; empty if it does not end with one."""
-    end = report[-_END:]
-    if not any(label in end for label in _LABELS):
+    if not any(f"{name}:" in report[-_END:] for name in _NAMES.split("|")):
         return []
     lines = report.rstrip().split("\n")
     found: list[NoteLine] = []
     for number in range(len(lines) - 1, max(-1, len(lines) - 1 - 2 * LINES), -1):
         line = _LINE.match(lines[number])
-        if line is not None and is_nothing(line[2]):
-            continue
-        if line is not None:
-            found.append(NoteLine(line[1].lower(), line[2].strip(" *"), number))  # type: ignore[arg-type]
-        elif lines[number].strip():
+        if line is not None and not is_nothing(line[2]):
+            found.append(NoteLine(cast(Label, line[1].lower()), line[2].strip(" *"), number))
+        elif line is None and lines[number].strip():
             break
     return found[:LINES][::-1]
 
@@ -149,11 +158,10 @@ def turn_notes(turn: Turn) -> list[NoteLine]:
     report = turn.report if turn.ended else None
     found = [one._replace(line=report.line + one.line) for one in note_lines(report.text)] if report else []
     line = turn.report.line if turn.report else turn.words.line if turn.words else 1
-    said = (_read_given_note(step) for step in turn.steps if isinstance(step, ToolCall))
     called = [
-        NoteLine(label.lower(), text, line)
-        for text in said
-        for label, text in _LABELLED.findall(text)
+        NoteLine(cast(Label, label.lower()), text, line)
+        for step in turn.steps
+        for label, text in (_LABELLED.findall(_read_given_note(step)) if isinstance(step, ToolCall) else ())
         if not is_nothing(text)
     ]
     return found + [one for one in called[-LINES:] if all(one[:2] != other[:2] for other in found)]
@@ -182,13 +190,8 @@ def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, 
     """Returns the person's own sentence that says a decision, with its turn: no question, four of its words or more."""
     wanted = stems(decision)
     least = max(_SAID, _SHARE * len(wanted))
-    for turn, said in reversed(list(_sentences(own))):
-        if len(wanted & stems(said)) >= least and not is_question(said) and not _ASKS.match(said):
-            return turn, said
+    for turn in reversed(list(own)):
+        for said in reversed(own[turn]):
+            if len(wanted & stems(said)) >= least and not is_question(said) and not _ASKS.match(said):
+                return turn, said
     return None
-
-
-def _sentences(own: Mapping[int, Sequence[str]]) -> Iterator[tuple[int, str]]:
-    for turn, sentences in own.items():
-        for said in sentences:
-            yield turn, said

@@ -1,20 +1,19 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, lines that the person labelled, and what the agent hands over. All else is a quote: "always" and "never", an agent's labelled lists and admissions were right in three
-of ten cases of real sessions.
+Options that the person picked, lines that the person labelled, what the agent hands over, and dead ends. All else is a
+quote: "always" and "never", an agent's labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.deeds import Printed
+from signet_sync.digest.deeds import EDITORS, SHELLS, Printed, is_refused
 from signet_sync.digest.record import Record
-from signet_sync.digest.reports import is_nothing, turn_notes, words_behind
+from signet_sync.digest.reports import turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.tried import find_dead_ends
-from signet_sync.digest.turns import SpokenMessage, Turn
+from signet_sync.digest.turns import SpokenMessage, ToolCall, Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
@@ -22,38 +21,16 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"
 
 ITEMS = 24
 _NOTED = 30  # turns whose hand-overs are read
-_LONGEST, _PICK = 400, 260
-_GIT_KNOWS = late(r"^\W*(?:commit|push)\b", 2)  # of what is next: the state of the files says it, as of now
-# What a reader, or an agent that gets it, could run.
-_COMMAND = late(
-    r"\|\s*(?:sudo )?\w{0,4}sh\b|&&|\s--[a-z]|\$\(|(?:^|[`:'\"(]\s*|\b(?:run|execute|call|type|start|mit|exécute[rz]?|lance[rz]?) `?)"
-    r"(?:sudo|curl|wget|rm|mv|dd|chmod|chown|ssh|scp|eval|exec|npx|uvx|pipx?|npm|pnpm|yarn|bun|git|gh|docker|kubectl|terraform|aws"
-    r"|python3?|node|bash|sh|make|cargo|go|brew|apt(?:-get)?|powershell|iex|iwr) (?!the\b|a\b|it\b|to\b|this\b)[\w./:$~-]",
-    2,
-)
-
-# An option that is an act of the next minutes decides nothing, nor does what answers how to go on.
+_LONGEST, _PICK, _TYPED = 400, 260, 1_000  # characters of a statement, of an option, of a message with a label
+# An option that is an act of the next minutes decides nothing.
 _ACT = late(
-    r"^\W*(?:(?:yes|no|yep|ok(?:ay)?|sure|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|try|skip|cancel|abort|commit|push"
-    r"|merge|approve|open|create|plan|implement|fix|later|now|not (?:now|yet)|ja|nein|weiter|jetzt|oui|non|sí|si|seguir|sim|não"
-    r"|да|нет|evet|hayır|có|không)\b(?:\W+\w+){0,3}\W*$|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|아니|계속)",
-    2,
+    r"^\W*(?:(?:yes|no|ok(?:ay)?|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|skip|cancel|commit|push|merge|later|now"
+    r"|ja|nein|weiter|oui|non|sí|sim|não|да|нет|evet)\b(?:\W+\w+){0,3}\W*$|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|계속)",
+    re.IGNORECASE,
 )
-_GOES_ON = late(
-    r"\b(?:next (?:step|task|move)|(?:do|happen|work on|tackle|start with) (?:next|first)|proceed|go on|continue"
-    r"|(?:would|do) you (?:like|want) (?:me )?to do|nächste[rs]? schritt|weiter(?:machen|gehen)?|prochaine étape|continuer"
-    r"|siguiente paso|próximo passo)\b|次の|下一步|继续|다음 (?:작업|단계)",
-    2,
-)
-# With such a label a person means what follows to be kept; a message of many labels or words is a form or a paste.
-_LABELS, _TYPED, _QUOTED = 3, 1_000, frozenset("“”„«»")
-_KINDS: dict[Kind, str] = {
-    "decision": "decision|decided|entscheidung|entschieden|beschluss|décision|décidé|decisión|decidido",
-    "constraint": "constraint|rule", "note": "remember", "next": "next", "blocker": "blocked",
-}  # fmt: skip
-_KIND_OF: dict[str, Kind] = {label: kind for kind, labels in _KINDS.items() for label in labels.split("|")}
-_LABELLED = late(rf"({'|'.join(_KIND_OF)}):\s+(\S.{{2,}})", re.IGNORECASE)
-_LABEL = late(r"(?:^|[.!?] )\W*(?:[^\W\d_]+ ){0,2}[^\W\d_]{3,}\**:(?:\s|$)", re.MULTILINE)
+_LABELLED = late(r"(decision|decided|rule|remember):\s+(\S.{2,})", re.IGNORECASE)
+_KIND_OF: dict[str, Kind] = {"decision": "decision", "decided": "decision", "rule": "constraint", "remember": "note"}
+_OF_NOTE: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
 
 
 class Item(NamedTuple):
@@ -72,47 +49,24 @@ class Item(NamedTuple):
 
 def statements(record: Record) -> list[Item]:
     """Returns the statements of a session, each once."""
-    found = [*_list_labelled(record), *_list_of_note(record), *_list_picked(record)]
     relayed = Relayed(record)
     kept: list[Item] = []
-    for item in found:
-        if len(kept) >= ITEMS:
-            break
+    for item in (*_list_labelled(record), *_list_of_note(record), *_list_picked(record)):
         same = any(
             one.kind == item.kind and one.rule != "done" != item.rule and overlap(one.text, item.text) > 0.75
             for one in kept
         )
-        if not same and not relayed.holds(item):
+        if len(kept) < ITEMS and not same and not relayed.holds(item):
             kept.append(item)
-    # The agent ran these commands itself.
-    dead_ends = find_dead_ends(record.turns, record.own)
+    dead_ends = find_dead_ends(record.turns)
     return kept + [Item("tried", text, "agent", record.lines[turn][1], turn, "tried") for text, turn in dead_ends]
 
 
 def _list_picked(record: Record) -> Iterator[Item]:
-    for asked, said, turn in record.picks:
+    for asked, said, turn in record.deeds.picks:
         text = tell_pick(asked, said)
-        if text and not _ACT.match(said) and not _GOES_ON.search(asked):
+        if text and not _ACT.match(said):
             yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
-
-
-def _list_labelled(record: Record) -> Iterator[Item]:
-    """Yields what the person labelled; of what was next or blocked only that which no later work may have ended."""
-    changed = record.deeds.last_turn
-    for turn in record.turns:
-        text = turn.words.text if turn.words is not None else ""
-        if not 0 < len(text) <= _TYPED or ":" not in text or len(_LABEL.findall(text)) > _LABELS:
-            continue
-        for one in record.own[turn.number]:
-            found = _LABELLED.fullmatch(one)
-            label, said = found.groups() if found else ("", "")
-            if not stems(said) or is_question(said) or is_nothing(said):
-                continue
-            kind = _KIND_OF[label.casefold()]
-            quoted = said.count('"') % 2 or not _QUOTED.isdisjoint(said)
-            passing = kind in ("next", "blocker") and (turn.number <= changed or _ACT.match(said))
-            if not quoted and not passing:
-                yield Item(kind, said[:_LONGEST], "person", record.lines[turn.number][0], turn.number, "labelled")
 
 
 def tell_pick(asked: str, said: str) -> str:
@@ -122,21 +76,31 @@ def tell_pick(asked: str, said: str) -> str:
     return f"{asked[: _LONGEST - len(said)]} — {said}"
 
 
+def _list_labelled(record: Record) -> Iterator[Item]:
+    """Yields what the person wants to be kept, by the label before it."""
+    for turn in record.turns:
+        if turn.words is None or ":" not in turn.words.text or len(turn.words.text) > _TYPED:
+            continue
+        for one in record.own[turn.number]:
+            found = _LABELLED.fullmatch(one)
+            if found and stems(found[2]) and not is_question(one):
+                kind = _KIND_OF[found[1].lower()]
+                yield Item(kind, found[2][:_LONGEST], "person", record.lines[turn.number][0], turn.number, "labelled")
+
+
 def _list_of_note(record: Record) -> Iterator[Item]:
     """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
     told: set[str] = set()
-    turns, deeds = record.turns, record.deeds
-    changed = deeds.last_turn
-    kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
-    for turn in reversed(turns[-_NOTED:]):
+    changed = max(record.deeds.working_turns, default=0)
+    for turn in reversed(record.turns[-_NOTED:]):
         lines = turn_notes(turn)
         for label, text, line in lines:
             if label == "outcome" and (ended := " ".join(STATEMENT.findall(text))):
                 yield Item("next", f"{ended}: {text}"[:_LONGEST], "agent", line, turn.number, "done")
-            kind = kinds.get(label)
+            kind = _OF_NOTE.get(label)
             # What was next before the last work may be done since.
-            passing = label in ("next", "blocked")
-            if kind is None or (passing and (label in told or turn.number < changed or _GIT_KNOWS.match(text))):
+            passing = label in ("next", "blocked") and (label in told or turn.number < changed)
+            if kind is None or passing:
                 continue
             behind = words_behind(text, record.own) if label == "decided" else None
             if behind is not None:
@@ -147,21 +111,18 @@ def _list_of_note(record: Record) -> Iterator[Item]:
 
 
 class Relayed:
-    """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for.
+    """Tells statements that repeat what tools printed in a session.
 
     Whatever somebody said in an earlier turn than a tool printed it is theirs: an agent writes files and reads them.
     """
 
     def __init__(self, record: Record) -> None:
         self._printed = record.printed
-        self._of_person = Printed(one for said in record.own.values() for one in said)
         self._said = Printed("\n".join(_words_in(turn, record.own)) for turn in record.turns)
         self._places = {turn.number: place for place, turn in enumerate(record.turns, 1)}
 
     def holds(self, item: Item) -> bool:
         """Returns whether a statement is only relayed."""
-        if item.who == "agent" and _COMMAND.search(item.text) and not self._of_person.holds(item.text):
-            return True
         # A person may have pasted what a tool printed later.
         before = self._places[item.turn] - (item.who == "person")
         if item.rule == "picked" or not self._printed.holds(item.text, before):
@@ -173,3 +134,121 @@ class Relayed:
 def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
     yield from own.get(turn.number, ())
     yield from (step.text for step in turn.steps if isinstance(step, SpokenMessage))
+
+
+# ── dead ends: what could not work as it was tried, and what was done in its place ──
+# From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
+# it stands, in its session or another (`statements.validity`). No words of a tool are told: how it failed is one of a
+# few phrases of ours.
+
+
+_MOST = 6  # of a session
+_COMMAND, _CHAIN = 120, 400  # characters of a command, and of several
+_LAST = 4  # lines in which a pipe leaves the error of what is before it
+_NEAR = 8  # calls after a failure, among which is what was done in its place
+_BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
+_BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
+_JOINED = late(r"&&|;|\||\n|\\n|<<|\"")
+_TOKEN = late(r"[\w@./:~-]{3,}")
+# What fails because of what it finds.
+_WORK = late(
+    r"\b(?:tests?|(?:type-?)?check|lint|build|fmt|tsc|grep|rg|find|ls|cat|head|tail|sed|awk|diff|wc|which|stat"
+    r"|run (?:view|watch)|git (?:log|show|diff|status|commit|merge|rebase|apply|cherry-pick)|pr checks|curl|pre-commit"
+    r"|compile|vet)\b"
+)
+_CANCELLED = "Cancelled: parallel tool call"  # for another one failed
+_NOT_FOUND = "command not found"  # in this shell alone, unless something else worked
+_HOW = {
+    phrase: late(pattern, re.IGNORECASE)
+    for phrase, pattern in {
+        "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
+        r"|is not an? \w+ command|unknown (?:sub)?command|no such (?:sub)?command|missing script|script not found"
+        r"|executable file not found",
+        "has no such option": r"(?:illegal|unknown|invalid|unrecognized|unsupported|unexpected|no such) "
+        r"(?:option|flag|argument|switch)|unknown shorthand flag|bad option|no library targets found",
+        "works in another folder": r"could not find `?(?:cargo\.toml|package\.json|go\.mod|pom\.xml)"
+        r"|go\.mod file not found|no rule to make target|not a git repository|ERR_PNPM_NO_IMPORTER",
+        "needs what is not installed": r"no module named|cannot find module|modulenotfounderror|not installed",
+        "is expanded by the shell": r"no matches found:|event not found",
+        "is not permitted": r"permission[^\n]{0,60} denied|protected branch|EACCES|operation not permitted|unauthorized",
+        "takes too long": r"timed out after|command timed out",
+    }.items()
+}
+
+
+def core_of(command: str) -> str:
+    """Returns what a command line runs: without the folder and variables before it, and where its output goes."""
+    return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
+
+
+def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
+    """Returns what command lines ran that worked, each command of a chain; in their order.
+
+    Where a pipe may hide how a command ended, what it printed must not tell of a failure.
+    """
+    found = dict[str, None]()
+    for call in calls:
+        if call.tool in SHELLS and not call.failed and len(call.detail) <= _CHAIN and "<<" not in call.detail:
+            ran = list(filter(_is_plain, map(core_of, core_of(call.detail).split("&&"))))
+            if ran and not ("|" in call.detail and _how_failed(call.output[-_LAST:])):
+                found |= dict.fromkeys(ran)
+    return found
+
+
+def find_dead_ends(turns: Sequence[Turn]) -> list[tuple[str, int]]:
+    """Returns the dead ends of a session in their order, each once: one line and its turn."""
+    calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
+    failed = [place for place, (_, call) in enumerate(calls) if call.tool in SHELLS and call.failed]
+    worked = list_worked(call for _, call in calls) if failed else {}
+    found: dict[str, int] = {}
+    for place in failed:
+        turn, call = calls[place]
+        core = core_of(call.detail)
+        if not _is_plain(core) or core in worked or _CANCELLED in call.printed or is_refused(call):
+            continue
+        if text := _tell_failure(core, call, [one for _, one in calls[place + 1 : place + 1 + _NEAR]]):
+            found.setdefault(text, turn)
+    return list(found.items())[:_MOST]
+
+
+def _tell_failure(core: str, call: ToolCall, after: Iterable[ToolCall]) -> str:
+    """Returns how a command failed and what worked in its place; empty if it is no dead end."""
+    how, instead = _how_failed(call.output), _find_instead(core, after)
+    if (how in ("", "is not permitted") and _WORK.search(core)) or (not instead and _NOT_FOUND in call.printed):
+        return ""
+    if not how and (not instead or not _ends_alike(core, instead)):
+        return ""
+    return f'"{core}" {how or "failed"}' + (f'; "{instead}" worked' if instead else "")
+
+
+def _how_failed(output: Sequence[str]) -> str:
+    printed = "\n".join(output)
+    return next((phrase for phrase, pattern in _HOW.items() if pattern.search(printed)), "")
+
+
+def _ends_alike(core: str, other: str) -> bool:
+    """Returns whether two commands are about the same: the last word of one begins with that of the other."""
+    last, of_other = (one.split()[-1].rpartition("/")[2] for one in (core, other))
+    return last.startswith(of_other) or of_other.startswith(last)
+
+
+def _is_plain(core: str) -> bool:
+    return 3 < len(core) <= _COMMAND and _JOINED.search(core) is None
+
+
+def _find_instead(core: str, after: Iterable[ToolCall]) -> str:
+    """Returns the command that did in the place of another what that could not: the next one with most of its words.
+
+    After an edit the same may work that failed before.
+    """
+    wanted = set(_TOKEN.findall(core.replace("-", " ")))
+    for call in after:
+        if call.tool in EDITORS:
+            return ""
+        other = core_of(call.detail) if call.tool in SHELLS and not call.failed else ""
+        words = set(_TOKEN.findall(other.replace("-", " ")))
+        shared = len(wanted & words)
+        most = shared > 1 and 2 * shared >= min(len(wanted), len(words))
+        if other and other != core and _is_plain(other) and (most or 2 * shared >= max(len(wanted), len(words)) > 1):
+            return other
+    return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.digest.outcome import Item, Kind, Outcome, clip, outcome
-from signet_sync.digest.sentences import COMMON, IS_CJK, overlap, stems
+from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of
 from signet_sync.text.digest_mark import Status, mark_chosen_by_model, opening, says_nothing
@@ -20,7 +20,6 @@ from signet_sync.text.sentences import (
     escape,
     flatten,
     has_anchor,
-    outside_code,
     passes_signet,
     passes_strict,
     signet_anchor,
@@ -151,12 +150,11 @@ SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence ma
 
 
 _END = late(r"[\s.!?…:;,，、。！？]+$")
-_INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_INNER = late(r"(?<!^\d)[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
 _JOINS = late(r"\s*(?:[;,.；。，、]|[–—(])")
 _FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
 _SHORT = 3  # words of a passage such as `committed and pushed`
-_OVER = 40  # characters that the rest may exceed the room by
-_ASKED = 14  # words of the request beside the results
+_ASKED, _PASSAGE = 14, 300  # words of the request beside the results; characters of a passage
 
 
 def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | None:
@@ -184,10 +182,11 @@ def results_text(outcome: Outcome) -> str:
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
         said = f"{request or 'the work'}: stopped midway" if request or parts else ""
-        return f"{said}; last state: {_join_parts(parts[:2])}" if parts else said
+        return f"{said}; last state: {'; '.join(parts[:2])}" if parts else said
     if not parts:
         return f"asked: {request}" if request else ""
-    text = _add_what_is_left(outcome, parts)
+    text = "; ".join(parts)
+    text += _tell_what_is_left(outcome, (SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH) - len(text))
     # What was asked says what it is about, where the results do not; of several requests it is not what they answer.
     if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
         text += f" ({'asked' if outcome.messages < 2 else 'first asked'}: {request})"
@@ -217,22 +216,12 @@ def _shorten(text: str, most: int) -> tuple[str, bool]:
     return _clean(cut) + ("" if whole else "…"), whole
 
 
-def _add_what_is_left(outcome: Outcome, parts: list[str]) -> str:
-    text = _join_parts(parts)
-    room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
+def _tell_what_is_left(outcome: Outcome, room: int) -> str:
+    """Returns what blocks the session, or is open, as the end of its sentence; empty if there is no room for it."""
     kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
     left = next((item.text for item in outcome.items if item.kind == kind and item.rule != "done"), "")
-    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
-        left = f"; {lead}: {_clean(left)}"
-        while len(text) + len(left) > room and len(parts) > 1:
-            parts = parts[:-1]
-            text = _join_parts(parts)
-        text += left if len(text) + len(left) <= room + _OVER else ""
-    return text
-
-
-def _join_parts(parts: Sequence[str]) -> str:
-    return "; ".join([*parts[:1], *(_continue_sentence(part) for part in parts[1:])])
+    told = f"; {lead}: {_clean(left)}" if left and outcome.status in ("blocked", "open") else ""
+    return told if len(told) <= room else ""
 
 
 def _anchor(text: str, outcome: Outcome, context: SentenceSubject) -> str:
@@ -261,51 +250,27 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     yield ", in a session whose transcript stands behind its links"
 
 
-def _cut(text: str, limit: int) -> str:
-    """Cuts a text to at most `limit` characters, at a word."""
-    if len(text) <= limit:
-        return text
-    cut = text.rfind(" ", limit // 2, limit)
-    return outside_code(text[: cut if cut > 0 else limit]).rstrip(" ,;:-–(")
-
-
 def _clean(text: str) -> str:
     """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
-    text = flatten(re.sub(r"\*\*|`", "", _cut(text, 300)), 400)
-    first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
-    return "; ".join([first, *(_continue_sentence(part) for part in rest)]).replace('"', "'")
-
-
-def _continue_sentence(text: str) -> str:
-    """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
-    first = text.split(" ", 1)[0]
-    # German nouns and names keep their capital: only words that are no names are changed.
-    return text[:1].lower() + text[1:] if first.lower() in COMMON else text
+    text = flatten(re.sub(r"\*\*|`", "", text), _PASSAGE)
+    return _INNER.sub(r"\1; ", _END.sub("", text)).replace('"', "'")
 
 
 SEGMENTS = 12  # the newest ones that a session's sentence is made from
+_SAME = 0.6  # of the words of what is told twice
 
 
 def join_outcomes(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
-    """Returns the latest outcome with the best passages of earlier ones, newest first, as far as a sentence has room.
-
-    `earlier` are oldest first. If the latest segment has no results, the one before it is used.
-    """
-    with_results = [one for one in (*reversed(earlier), latest) if one.results]
-    if not with_results:
-        return latest
-    lead = latest if latest.results else with_results[0]
-    parts = list(lead.results)
-    room = SENTENCE_LENGTH_CJK if IS_CJK.search(parts[0]) else SENTENCE_LENGTH
-    known = frozenset().union(*map(stems, parts))
-    for one in reversed(earlier):
-        part = one.results[0] if one.results and one is not lead else ""
-        if part and sum(map(len, parts)) + len(part) + 2 * len(parts) <= room and len(stems(part) - known) >= 2:
-            parts.append(part)
-            known |= stems(part)
-    return latest._replace(
-        results=tuple(parts), request=latest.request or next((one.request for one in earlier if one.request), "")
-    )
+    """Returns the latest outcome with what came out of earlier ones, too, newest first; `earlier` are oldest first."""
+    segments = (latest, *reversed(earlier))
+    results: list[str] = []
+    for one in segments:
+        if not results:
+            results += one.results
+        elif one.results and overlap(one.results[0], " ".join(results)) < _SAME:
+            results.append(one.results[0])
+    request = next((one.request for one in segments if one.request), "")
+    return latest._replace(results=tuple(results), request=request)
 
 
 # ── segments; sessions whose files have only a fallback ──

@@ -1,15 +1,14 @@
 """Groups a transcript by the person's messages: what was asked, what was done for it, and the report at its end.
 
-A message's Markdown is read as passages: headings, paragraphs and list items, each with the label above it. Labels are
-the names of sections in the languages that agents write: what waits, and what is aside.
-Line by line, without a parser of Markdown: that took most of the time of a digest.
+A message's Markdown is read as passages: headings, paragraphs and list items. Line by line, without a parser of
+Markdown: that took most of the time of a digest.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from itertools import chain, pairwise
+from functools import lru_cache
+from itertools import chain, islice, pairwise
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -54,13 +53,12 @@ class ToolCall(NamedTuple):
         return [line.removeprefix("  ")[:LINE_LIMIT] for line in lines if line.strip()]
 
 
-class HarnessNote(NamedTuple):
-    """A note of the harness: `interrupted` if the person stopped it, `compacted` if context was cut."""
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A note of the harness: the person stopped it."""
 
-    kind: Literal["interrupted", "compacted"]
 
-
-DigestTurn = SpokenMessage | ToolCall | HarnessNote
+DigestTurn = SpokenMessage | ToolCall | Interruption
 
 
 @dataclass(slots=True)
@@ -83,18 +81,16 @@ class Turn:
 
 
 def parse(text: str) -> Iterator[DigestTurn]:
-    """Yields the messages, tool calls and notes of a transcript in order. Total, linear."""
+    """Yields the messages, tool calls and interruptions of a transcript in order. Total, linear."""
     ours, nobody, at, line = is_ours(text), TurnStart(0, None), 0, 1
     for turn, after in pairwise(chain([nobody], turns(text), [TurnStart(len(text), None)])):
         words = text[turn.words : min(after.start, turn.words + MESSAGE_CHARACTERS)]
         role, speaker = turn.label.partition(" ")[0], speaker_of(turn.label)
         if ours and role in ("Tool", "Sub-agent"):
             yield _read_call(turn, text[turn.words : after.start])
-        elif ours and role == "Compaction":
-            yield HarnessNote("compacted")
-        elif ours and role == "Harness":
-            if "interrupted" in words or "turn aborted" in words:
-                yield HarnessNote("interrupted")
+        elif ours and role in ("Compaction", "Harness"):
+            if role == "Harness" and ("interrupted" in words or "turn aborted" in words):
+                yield Interruption()
         elif said := words.strip():
             begins = text.index(said[0], turn.words)
             begins = max(text.rfind("\n", turn.words, begins) + 1, turn.words)
@@ -135,7 +131,7 @@ def turns_of(transcript: str) -> list[Turn]:
             turn.report, turn.ended, turn.interrupted = step, True, False
         elif isinstance(step, ToolCall):
             turn.ended = turn.interrupted = False
-        elif isinstance(step, HarnessNote) and step.kind == "interrupted":
+        elif isinstance(step, Interruption):
             turn.interrupted = not turn.ended or turn.report is None or not is_report(turn.report.text)
     return found if len(found) <= 2 * _TURNS else found[:_TURNS] + found[-_TURNS:]
 
@@ -152,53 +148,6 @@ def is_report(text: str) -> bool:
 # ── a message as passages ──
 
 
-Label = Literal["blocker", "aside"]
-
-# One row a language. A name counts whole, without numbers, marks and emoji around it.
-_NAMES: dict[Label, str] = {
-    "blocker": (
-        "blocked|blocked by|blocked on|blocker|blockers|open blockers|waiting for|waiting on"
-        "|blockiert|blockiert durch|wartet auf|bloqué|bloqué par|blocages|bloqueado|bloqueado por|bloqueos|bloqueios"
-        "|bloccato|bloccato da|ブロック|ブロック中|ブロッカー|阻塞|卡住|차단|막힘|заблокировано|ждёт|блокеры|engellendi"
-    ),
-    # What is left, and what is said about the work.
-    "aside": (
-        "next|next step|next steps|suggested next steps|remaining|remaining work|what's left|what's next|not done|to do"
-        "|todo|open items|open questions|follow-up|follow-ups|outstanding|deferred|pending|future work|action items"
-        "|nächste schritte|offen|offene punkte|offene fragen|noch zu tun|prochaines étapes|reste à faire|à faire"
-        "|questions ouvertes|próximos pasos|pendiente|pendientes|próximos passos|pendências|prossimi passi|da fare"
-        "|残り|残作業|次のステップ|今後|未対応|やること|下一步|后续|待办|未完成|다음 단계|남은 작업|할 일"
-        "|следующие шаги|осталось|sonraki adımlar|kalan işler|bước tiếp theo"
-        "|problem|the problem|bug|the bug|issue|the issue|cause|root cause|the cause|context|background|before|example"
-        "|why|why it happened|verification|verified|test|tests|testing|test results|validation|note|notes|reason"
-        "|how it works|usage|caveat|caveats|files|files changed|files modified|modified files|changed files|how to test"
-        "|ursache|hintergrund|vorher|beispiel|überprüfung|hinweis|dateien|geänderte dateien|cause racine|contexte|avant"
-        "|exemple|vérification|vérifications|remarque|fichiers|fichiers modifiés|causa|contexto|ejemplo|verificación"
-        "|nota|archivos|exemplo|verificação|arquivos|contesto|esempio|verifica|file|原因|背景|例|検証|テスト|注意|ファイル"
-        "|问题|示例|验证|测试|注意事项|文件|원인|배경|예시|검증|테스트|참고|причина|контекст|пример|проверка|тесты|файлы"
-    ),
-}  # fmt: skip
-_OF: dict[str, Label] = {name: label for label, names in _NAMES.items() for name in names.split("|")}
-_NAME_EDGE = late(r"^[^\w]*(?:\d{1,2}[.)]\s*)?[^\w]*|[^\w]+$")
-_BEHIND = late(r"\s*[(（:：].*$|\s+(?:for|in|of|to|für|pour|para)\b.*$")
-_LONGEST_NAME = 60
-
-
-@cache
-def label_of(title: str) -> Label | None:
-    """Returns what the name of a section says; None for any other words."""
-    if len(title) > _LONGEST_NAME:
-        return None
-    bare = " ".join(_NAME_EDGE.sub("", title).replace("’", "'").casefold().split())
-    return _OF.get(bare) or _OF.get(_BEHIND.sub("", bare).strip())
-
-
-def names_label(text: str, label: Label) -> bool:
-    """Returns whether a text has a name of sections that say this, wherever it stands."""
-    said = text.casefold()
-    return any(name in said for name in _NAMES[label].split("|"))
-
-
 PASSAGES = 300  # of one message
 _LONGEST = 40_000
 
@@ -210,125 +159,78 @@ _BLOCK = late(
 )
 _CODE = 4  # blanks before a line outside a list
 _BOX = late(r"^\[([ xX])\][ \t]+")
-_RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
 _INLINE = late(r"[*_`\[\\]")
 _SPAN = late(r"(`+)([^`\n]{1,2000})\1(?!`)")
 _STRONG = late(r"\s*(\*\*|__(?=[^_\n]{1,200}\s))(?=\S)(.{1,200}?)\1", 16)
 _LINK = late(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,1000}\)")
 _EMPHASIS = late(r"\*\*+|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|\\(?=[!-/:-@\[-`{-~])")
 _EDGE = " \t:：.*_#-–—"
+_TITLE = 60  # characters of a line that ends in a colon
 
 
 class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
-    `label` is the heading, bold line or lead-in above it, or the known label before its own colon. `head` are the bold
-    words that an item opens with.
+    A bold line, or a short one that leads to what follows, is a heading, too. `head` are the bold words that an item
+    opens with.
     """
 
     text: str
     form: Literal["paragraph", "item", "heading"]
-    label: str = ""
     head: str = ""
 
 
 @lru_cache(maxsize=32)
 def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
     """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
-    reader = _Reader()
-    reader.read(text[:_LONGEST].split("\n"), most)
-    return reader.found[:most]
+    said = (one for one in _read_lines(text[:_LONGEST].split("\n")) if any(map(str.isalnum, one.text)))
+    return list(islice(said, most))
 
 
-class _Reader:
-    """Gathers the lines of a passage, and keeps the label that holds for what follows."""
-
-    def __init__(self) -> None:
-        self.found: list[Passage] = []
-        self._heading = self._label = ""
-        self._lead_in = False  # the label is a sentence before a list, and ends with the list
-        self._words: list[str] = []
-        self._item = self._listed = False  # an item is gathered; a list is around it
-
-    def read(self, lines: Sequence[str], most: int) -> None:
-        """Reads lines until there are so many passages."""
-        fence, apart, quoted = "", False, False
-        for line in lines:
-            if len(self.found) >= most:
-                return
-            bare = line.strip()
-            if fence:
-                fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-                continue
-            if not bare:
-                apart, quoted = True, False
-                continue
-            found = _BLOCK.match(line)
+def _read_lines(lines: Sequence[str]) -> Iterator[Passage]:
+    fence, words = "", list[str]()  # words of the passage that is gathered
+    item = listed = apart = quoted = False  # it is an item; a list, a blank line, a quote is before the line
+    for line in lines:
+        bare = line.strip()
+        if fence:
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+            continue
+        if not bare:
+            apart, quoted = True, False
+            continue
+        found = _BLOCK.match(line)
+        if found is None and words and not apart:
+            words.append(bare)
+            continue
+        if words:
+            yield _read_passage("\n".join(words), item=item)
+        words, item = [], False
+        if found is None:
             indent = len(line) - len(line.lstrip())
-            if found is None:
-                # Without a blank line between, words continue what is above them.
-                if apart or not self._words:
-                    self._end()
-                    self._listed = self._listed and indent > 0
-                if not quoted and (self._words or self._listed or indent < _CODE):
-                    self._words.append(bare)
-                    apart = False
-                continue
-            kind = found.lastgroup
-            self._end(leads=kind == "item")
-            quoted, apart = kind == "quote", True
-            if kind == "item":
-                self._words, self._item, self._listed, apart = [line[found.end() :]], True, True, False
-            elif kind == "fence":
-                fence = found["fence"]
-            elif kind == "heading":
-                self._heading, self._label, self._lead_in = _inline(bare.strip("#"))[0].strip(_EDGE), "", False
-                self._say(self._heading, "heading")
-        self._end()
-
-    def _end(self, *, leads: bool = False) -> None:
-        """Ends the passage that is gathered; `leads`: a list follows."""
-        if self._words:
-            said, strong = _inline("\n".join(self._words))
-            if self._item:
-                said = _BOX.sub("", said)
-                own, rest = _own_label(said, strong)
-                own, rest = (own, rest) if label_of(own) else ("", said)
-                self._say(rest, "item", own, strong.strip(_EDGE))
-            else:
-                self._paragraph(said, strong, leads=leads)
-        self._words, self._item = [], False
-
-    def _paragraph(self, said: str, strong: str, *, leads: bool) -> None:
-        """Reads a paragraph; a bold line, or one that leads to a list, labels what follows."""
-        ends = said.endswith((":", "："))
-        if (strong and strong.strip(_EDGE) == said.strip(_EDGE)) or (
-            len(said) <= 60 and (ends or (leads and label_of(said)))
-        ):
-            self._label, self._lead_in = said.strip(_EDGE), not strong
-            return
-        own, rest = _own_label(said, strong)
-        if own and not rest:
-            self._label, self._lead_in = own, False
-            return
-        self._label, self._lead_in = "" if self._lead_in else self._label, False
-        self._say(rest if own else said, "paragraph", own)
-
-    def _say(self, text: str, form: Literal["paragraph", "item", "heading"], label: str = "", head: str = "") -> None:
-        if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), form, label or self._label or self._heading, head))
+            listed = listed and indent > 0
+            if not quoted and (listed or indent < _CODE):
+                words, apart = [bare], False
+            continue
+        kind = found.lastgroup
+        quoted, apart = kind == "quote", True
+        if kind == "item":
+            words, item, listed, apart = [line[found.end() :]], True, True, False
+        elif kind == "fence":
+            fence = found["fence"]
+        elif kind == "heading":
+            yield Passage(plain(bare.strip("#")).strip(_EDGE), "heading")
+    if words:
+        yield _read_passage("\n".join(words), item=item)
 
 
-def _own_label(text: str, strong: str) -> tuple[str, str]:
-    """Splits a text into its own label and the rest; only bold words and known labels count."""
-    if strong and text.startswith(strong) and len(strong) <= 60:
-        rest = text[len(strong) :].lstrip()
-        if strong.endswith((":", "：")) or rest.startswith((":", "：")):
-            return strong.strip(_EDGE), rest.lstrip(":：–—- ")
-    run_in = _RUN_IN.match(text)
-    if run_in and label_of(run_in[1]):
-        return run_in[1].strip(_EDGE), text[run_in.end() :]
-    return "", text
+def _read_passage(markdown: str, *, item: bool) -> Passage:
+    said, strong = _inline(markdown)
+    strong = strong.strip(_EDGE)
+    if item:
+        return Passage(_BOX.sub("", said).strip(), "item", strong)
+    bare = said.strip(_EDGE)
+    titles = (strong and strong == bare) or (len(said) <= _TITLE and said.endswith((":", "：")))
+    return Passage(bare, "heading") if titles else Passage(said, "paragraph")
 
 
 def plain(text: str) -> str:

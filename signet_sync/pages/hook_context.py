@@ -308,7 +308,7 @@ def _is_file(name: str, path: str) -> bool:
 
 def _names_command(view: StatementView, command: str) -> bool:
     """Returns whether a dead end is of a part of a command line; of any other statement whether it has its words."""
-    from signet_sync.digest.tried import core_of
+    from signet_sync.digest.statements import core_of
 
     parts = {core_of(command), *(core_of(part) for part in _PARTS.split(command))} - {""}
     if view.kind == "tried":

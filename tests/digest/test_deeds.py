@@ -1,4 +1,4 @@
-"""What was really done, from calls and what they gave back."""
+"""What was really done, from calls and what they gave back, and how it left the work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from said import EDIT, TASK, assistant, call, user
 
 from signet_sync.digest.deeds import Deeds, deeds_of
+from signet_sync.digest.outcome import outcome
 from signet_sync.digest.turns import turns_of
 
 
@@ -71,12 +72,9 @@ def test_edits(step: str, files: list[str]) -> None:
 
 @pytest.mark.parametrize(("step", "field", "expected"), [
     (run("pytest -q", "3 failed", failed=True), "failing", True), (run("pytest -q"), "failing", False),
-    (run("ls"), "failing", None), (run("git push -q"), "pushed", 1), (run("git push --dry-run"), "pushed", 0),
-    (run("git reset --soft HEAD~1"), "acts", {1: 1}),
-    (run("sed -i s/a/b/ x.py"), "acts", {1: 1}), (run("cat x.py 2>/dev/null"), "acts", {}),
-    (run("rm x.py", failed=True), "acts", {}),
-    (call("ExitPlanMode", "x", "User has approved your plan."), "planned", 1),
-    (call("ExitPlanMode", "x", "The user doesn't want to proceed", failed=True), "planned", 0),
+    (run("git push -q"), "pushed", 1), (run("git push --dry-run"), "pushed", 0),
+    (call("ExitPlanMode", "x", "User has approved your plan."), "planned", True),
+    (call("ExitPlanMode", "x", "The user doesn't want to proceed", failed=True), "planned", False),
     (call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".'), "picks",
      [("Which oil?", "Rape oil", 1)]),
 ])  # fmt: skip
@@ -87,3 +85,45 @@ def test_other_deeds(step: str, field: str, expected: Any) -> None:
 def test_a_deed_belongs_to_its_turn() -> None:
     found = deeds(EDIT, assistant("done"), user("and the other one"), EDIT, COMMIT)
     assert found.edits == {1: 1, 2: 1} and found.commits[0].turn == 2
+
+
+STATUS = run("git status --short", " M wick.py")
+QUIET = run("cd /lamp\\ngit add .\\ngit commit -q -F - <<'MSG'\\nlamp: trim the wick\\n\\nIt smoked.\\nMSG")
+CUT = run(
+    "git add src && git commit -m 'lamp: trim …", "[main 1a2b3c4] lamp: trim the wick\nTo github.com:ada/lamp.git"
+)
+TESTED, BROKE = run("pytest -q", "9 passed"), run("pytest -q", "1 failed, 8 passed", failed=True)
+FAILS, PIPED = "the last test run failed", run("pytest -q 2>&1 | tail -2", "2 failed, 7 passed", failed=True)
+HELPER = call("Task", "trim the wick and commit it", "All of it is done.")
+
+
+@pytest.mark.parametrize(("steps", "left"), [
+    ((EDIT, STATUS), ["not committed"]), ((EDIT, COMMIT), ["committed"]), ((EDIT, QUIET), ["committed"]),
+    ((EDIT, COMMIT, run("git push -q")), ["committed and pushed"]), ((EDIT, CUT), ["committed"]),
+    ((EDIT, COMMIT, run("gt submit --no-edit")), ["committed and pushed"]),
+    ((EDIT, run("git push -q"), user("and the door?"), EDIT, COMMIT), ["committed"]),
+    ((EDIT, COMMIT, run("gh pr create --title Wick", "https://h.org/a/pull/7")), ["committed and pushed"]),
+    ((EDIT, COMMIT, EDIT), ["committed", "later edits uncommitted"]),
+    ((EDIT, STATUS, BROKE), ["not committed", FAILS]), ((EDIT, COMMIT, PIPED), ["committed"]),
+    # passed or changed since, or nobody knows: no git is seen, a helper did it, it is no file of the project
+    ((EDIT, COMMIT, BROKE, TESTED), ["committed"]), ((BROKE, EDIT, COMMIT), ["committed"]), ((EDIT,), []),
+    ((EDIT, STATUS, BROKE, HELPER), []), ((STATUS, call("Edit", "/tmp/wick.py"), COMMIT), ["committed"]),
+    ((EDIT, COMMIT, EDIT, run("git stash")), ["committed"]), ((STATUS,), []),
+])  # fmt: skip
+def test_how_work_was_left(steps: tuple[str, ...], left: list[str]) -> None:
+    found = outcome(TASK + "".join(steps) + assistant("Trimmed the wick in wick.py so that it burns without smoke."))
+    told = ("commit", "last test")
+    assert [one for one in found.results if any(word in one for word in told)] == left
+
+
+def test_a_merge_is_no_result() -> None:
+    merge = run("git commit -m x", "[main 2b3c4d5] Merge branch 'tower'")
+    assert "Merge" not in " ".join(outcome(TASK + EDIT + COMMIT + merge).results)
+
+
+def test_what_two_reports_say_is_told_once() -> None:
+    said = TASK + EDIT + assistant("Fixed the smoke of the lamp by a longer wick in wick.py.")
+    again = (
+        user("and the south pier?") + EDIT + assistant("Fixed the smoke of the lamp by a longer wick in wick.py too.")
+    )
+    assert " ".join(outcome(said + again).results).count("Fixed the smoke") == 1

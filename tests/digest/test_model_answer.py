@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from said import DONE, EDIT, assistant, call, user
 
-from signet_sync.digest.model_answer import ANSWER, Reading, read
-from signet_sync.digest.model_question import MOST, ModelQuestion, question
+from signet_sync.digest.model import ANSWER, MOST, ModelQuestion, Reading, question, read
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.statements import Item
 from signet_sync.digest.summary import summary
@@ -135,13 +134,12 @@ REFUSED = {
     "code": (("decision", 2, "keep the whale oil forever"), "does not stand in its turn"),
     "a block quote": (("decision", 2, "the log goes to a tape"), "does not stand in its turn"),
     "a question": (("decision", 1, "paint the lamp room red"), "a question states nothing"),
-    "a refusal": (("decision", 2, "paint it green"), "a refusal decides nothing"),
     "of no person": (("preference", 2, "The lamp in src/wick.py burns rape oil now."), "that no person said"),
     "invented": (("decision", 1, "We burn olive oil from today on."), "does not stand in its turn"),
     "a huge turn": (("decision", 10**4000, "We burn rape oil"), "was not shown"),
     "a kind": (("wish", 1, "We burn rape oil"), "an unknown kind"),
     "too short": (("decision", 1, "oil"), "does not stand in its turn"),
-    "too long": (("decision", 1, "burn " * 900), "too long"),
+    "too long": (("decision", 1, "burn " * 900), "does not stand in its turn"),
     "no text": (("decision", 1, None), "its quote no text"),
 }
 

@@ -1,48 +1,31 @@
-"""Labels, passages, headlines of reports, status and statements."""
+"""Passages, headlines of reports, status, statements and dead ends."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import pytest
 from said import DONE, EDIT, TASK, assistant, call, interrupted, user
 
-from signet_sync.digest import turns
+from signet_sync.digest.deeds import Printed
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
-from signet_sync.digest.statements import statements
+from signet_sync.digest.statements import core_of, statements
 from signet_sync.digest.summary import summary
-from signet_sync.digest.turns import label_of, passages
+from signet_sync.digest.turns import passages
 from signet_sync.statements.sections import items
 from signet_sync.statements.sections import list_stated as from_outcome
 
 
-def test_no_name_stands_under_two_labels() -> None:
-    names = Counter(name for row in turns._NAMES.values() for name in row.split("|"))
-    assert [name for name, count in names.items() if count > 1] == [] and all(name == name.strip() for name in names)
-    assert [name for name in names if label_of(name) is None] == []
-
-
-@pytest.mark.parametrize(("title", "expected"), [
-    ("Next steps", "aside"), ("### 3. Noch zu tun:", "aside"), ("⛔ Blocked on", "blocker"), ("残り作業はなし", None),
-    ("Next steps for the pier", "aside"), ("What’s left", "aside"), ("Nextcloud", None), ("x" * 70, None),
-])  # fmt: skip
-def test_labels(title: str, expected: str | None) -> None:
-    assert label_of(title) == expected
-
-
 @pytest.mark.parametrize(("text", "expected"), [
-    ("It burns.\n\n**Next**\n1. trim it\n2. oil it", [("", "It burns."), ("Next", "trim it"), ("Next", "oil it")]),
-    ("Next steps:\n- trim it\n\nIt burns.", [("Next steps", "trim it"), ("", "It burns.")]),
-    ("## Left\n\n- [x] lamp\n- [ ] door", [("", "Left"), ("Left", "lamp"), ("Left", "door")]),
-    ("- Blocked: the key", [("Blocked", "the key")]),
-    ("残り:\n・芯を切る", [("残り", "芯を切る")]),
-    ("```\nNext: x\n```\n\n> Next: y", []),
+    ("It burns.\n\n**Next**\n1. trim it\n2. oil it", ["p It burns.", "h Next", "i trim it", "i oil it"]),
+    ("Next steps:\n- trim it\n\nIt burns,\nand well.", ["h Next steps", "i trim it", "p It burns, and well."]),
+    ("## Left ##\n\n- [x] lamp\n- [ ] **the door**: oil", ["h Left", "i lamp", "i the door: oil"]),
+    ("残り:\n・芯を切る", ["h 残り", "i 芯を切る"]),
+    ("```\nNext: x\n```\n\n> Next: y\nand z\n\n    code", []),
     ("| Task | Now |\n|---|---|\n| Lamp | burns |", []),
 ])  # fmt: skip
-def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
-    assert [(one.label if one.text != one.label else "", one.text) for one in passages(text)] == expected
+def test_passages(text: str, expected: list[str]) -> None:
+    assert [f"{one.form[0]} {one.text}" for one in passages(text)] == expected
 
 
 @pytest.mark.parametrize(("report", "expected"), [
@@ -55,14 +38,12 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "Added a guard to src/lamp.py that closes the lamp when the wick breaks"),
     ("## Next steps\n\n- Fix the door of the tower before winter", ""),
     ("Done!", ""), ("All 37 tests of the lamp pass now.", ""), ("", ""),
-    # Neither advice, nor a bare path, nor that checks went well; what refers to a sentence before comes last.
+    # Neither advice, nor a bare path, nor that checks went well.
     ("Build complete. Try `lamp --all` in the tower again - it should work now.\n\nThe wick in wick.py is trimmed by"
      " the keeper's knife.", "The wick in wick.py is trimmed by the keeper's knife"),
     ("I recommend the oil of rape seed, which is the standard.\n\nCreated oil/README.md with the oils of each lamp.",
      "Created oil/README.md with the oils of each lamp"),
     ("tower/lamp/wick.py\n\nAll pre-push checks passed (build, lint, wicks).", ""),
-    ("This solves the case of the lamp with two wicks.\n\nThe wick in wick.py is now cut on both sides of the flame.",
-     "The wick in wick.py is now cut on both sides of the flame"),
     # A list is told by its bold words, and what leads to one takes it along.
     ("Done. I've added:\n\n1. **A bell** - for fog\n2. **A second lamp** - in the gallery",
      "I've added: A bell, A second lamp"),
@@ -74,11 +55,11 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "The fix replaces the wick of each lamp (lamp.py:31-40), so that: oil is always there; the pump may rest"),
 ])  # fmt: skip
 def test_the_headline_of_a_report(report: str, expected: str) -> None:
-    said = headline(report)
+    said = headline(report, Printed([]))
     assert said.startswith(expected) if expected else not said or "door" in said
 
 
-BLOCKED = "\n\n**Blocked on**\n- the keeper has the key of the tower"
+BLOCKED = "\n\nBlocked: the keeper has the key of the tower"
 
 
 @pytest.mark.parametrize(("text", "status"), [
@@ -132,8 +113,7 @@ PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".
 @pytest.mark.parametrize(("text", "expected"), [
     (TASK + assistant(PICK + EDIT + DONE), [("decision", "person", "picked", "Which oil? — Rape oil")]),
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
-      for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
-    (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
+      for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Ja, gleichzeitig")),
     (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:
@@ -144,59 +124,60 @@ def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> Non
     ("Decision: we ship on Fridays.", ["decision we ship on Fridays."]),
     ("Good. Decided: burn rape oil. Thanks", ["decision burn rape oil."]),
     ("- Rule: run make lint first\n- Remember: Ada has it", ["constraint run make lint first", "note Ada has it"]),
-    ("Entscheidung: wir nehmen Rapsöl", ["decision wir nehmen Rapsöl"]),
-    ("Décidé: on garde l'huile", ["decision on garde l'huile"]), ("Decisión: vale aceite", ["decision vale aceite"]),
-    ("Next: trim the wick\nBlocked: the harbour has no oil", ["next trim the wick", "blocker the harbour has no oil"]),
-    # What says nothing, asks, is an act of the next minutes, or stands in a quote, a paste or a form.
+    # What says nothing, asks, or stands in a quote or a paste.
     *((said, []) for said in (
-        "Decision: ok", "Decision: which oil?", "Blocked: none", "Next: commit", "The decision: we ship oil",
-        "always burn rape oil", "> Decision: we ship oil", 'He wrote "fine. Decision: we ship oil"',
-        "Decision: we ship “oil”", "```\nDecision: we ship oil\n```", "You are a keeper. Decision: we ship oil",
-        "Goal: light\nContext: a pier\nRule: burn rape oil\nNext: trim the wick",
+        "Decision: ok", "Decision: which oil?", "The decision: we ship oil", "always burn rape oil",
+        "> Decision: we ship oil", "```\nDecision: we ship oil\n```", "You are a keeper. Decision: we ship oil",
         "Decision: we ship oil\n\n" + "The lamp of the pier is old and I like it. " * 30,
     )),
 ])  # fmt: skip
 def test_a_person_labels_what_is_to_be_kept(message: str, expected: list[str]) -> None:
     said = statements(Record(TASK + assistant(EDIT + DONE) + user(message) + assistant("Noted, I keep that in mind.")))
     assert [f"{one.kind} {one.text}" for one in said if one.rule == "labelled" and one.who == "person"] == expected
-    worked = statements(Record(user(message) + assistant(EDIT + DONE)))  # a step may be done by then
-    assert [one.kind for one in worked] == [one.split()[0] for one in expected if one[:4] not in ("next", "bloc")]
 
 
-ASKED = "Which oil?\n\n1. **Rape oil** for the lamp\n2. Whale oil\n3. Continue"
-LETTERS = "Recommended is A:\n\n| Option | Oil |\n|---|---|\n| A | Rape oil |\n| B | Whale oil |"
-BY_QUESTION = "1) Oil\n- A: rape\n- B: whale\n\n2) Wick\n- A: flat\n- B: round\n\nYour choice?"
-READ = call("Read", "file_path: oil.md", "Take whale oil for every lamp that stands on the pier")
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 
 
-@pytest.mark.parametrize(("report", "message", "expected"), [
-    (ASKED, "1", ["Which oil? — Rape oil for the lamp"]),
-    (ASKED, "Option 2.", ["Which oil? — Whale oil"]),
-    (ASKED, "go with 2", ["Which oil? — Whale oil"]),
-    (ASKED, "1 and 2", ["Which oil? — Rape oil for the lamp", "Which oil? — Whale oil"]),
-    # Letters without a question answer what the person asked for.
-    (LETTERS, "b", ["Please repair the lamp on the north pier. — Whale oil"]),
-    (LETTERS, "let's go with option B", ["Please repair the lamp on the north pier. — Whale oil"]),
-    (ASKED.replace("Which oil?", "```\n1. x\n```") + "\n\nWhich one?", "2", ["Which one? — Whale oil"]),
-    # What orders the next step, asks, counts, or answers nothing that stands there.
-    (ASKED, "3", []),
-    (ASKED, "4", []),
-    (ASKED, "all 3", []),
-    (ASKED, "2?", []),
-    (ASKED, "2 and the mirror", []),
-    (ASKED.replace("Which oil?", "Want me to go on with:"), "1", []),
-    (ASKED.replace("Which oil?", "Next I can do:"), "1", []),
-    (ASKED.replace("Which oil?", "What would you like to do with it?"), "1", []),
-    (LETTERS, "c", []),
-    (ASKED.replace("2. Whale oil\n3. Continue", "3. Whale oil"), "3", []),
-    (LETTERS.replace("Recommended is A:", "Let me know which to do:"), "b", []),
-    (LETTERS.replace("| B |", "| P |"), "P", []),
-    (BY_QUESTION, "1) B 2) A", []),
+def ran(command: str, output: str = "", *, failed: bool = False) -> str:
+    return call("Bash", command, output, failed=failed)
+
+
+UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized subcommand 'wick'", failed=True)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [
+    ((UNKNOWN, ran("run wick")), ['"oil run wick" is not a command here; "run wick" worked']),
+    ((UNKNOWN, ran("ls"), EDIT, ran("run wick")), ['"oil run wick" is not a command here']),
+    ((ran("lamp --blue door.txt", "lamp: unknown option --blue", failed=True), ran("lamp door.txt")),
+     ['"lamp --blue door.txt" has no such option; "lamp door.txt" worked']),
+    ((ran("git rm -q door/lock.txt", "error: it has changes", failed=True), ran("git rm -qf door/lock.txt")),
+     ['"git rm -q door/lock.txt" failed; "git rm -qf door/lock.txt" worked']),
+    ((UNKNOWN, ran("oil run wick | tail -3", "error: unrecognized subcommand 'wick'")),
+     ['"oil run wick" is not a command here']),
+    # it worked later, it is work that failed, it was looked for, or two commands are one line
+    ((UNKNOWN, ran("oil run wick")), []),
+    ((UNKNOWN, ran("cd /lamp && trim it && oil run wick | tail -3", "burns")), []),
+    ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
+    ((ran("grep -n oil src/wick.py", failed=True), ran("grep -n wick src/wick.py")), []),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("oil run -d wick")),
+     ['"oil-run -d wick" is not a command here; "oil run -d wick" worked']),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("ls")), []),
+    ((ran("npm run typecheck", "error TS1: a wick", failed=True), ran("npm run trim")), []),
+    ((ran("ssh pier oil ping door", "no reply", failed=True), ran("ssh pier oil look")), []),
+    ((ran("oil run wick", "Cancelled: parallel tool call Bash(x) errored", failed=True), ran("oil run -f wick")), []),
+    ((ran("find /pier -name wick", "find: Operation not permitted", failed=True),), []),
+    ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
+    ((ran("oil run wick", REFUSED, failed=True), ran("oil run -f wick")), []),
 ])  # fmt: skip
-def test_a_letter_or_a_number_says_the_words_of_the_proposal(report: str, message: str, expected: list[str]) -> None:
-    assert [text for *_, text in stated(TASK + assistant(report) + user(message) + assistant(EDIT + DONE))] == expected
+def test_dead_ends(steps: tuple[str, ...], expected: list[str]) -> None:
+    found = [one for one in statements(Record(TASK + "".join(steps) + assistant("Done."))) if one.kind == "tried"]
+    assert [one.text for one in found] == expected
 
 
-def test_proposals_that_a_tool_printed_are_none() -> None:
-    page = LETTERS.replace("Whale oil", "Take whale oil for every lamp that stands on the pier")
-    assert not stated(TASK + assistant(READ + page) + user("b") + assistant(EDIT + DONE))
+@pytest.mark.parametrize(("command", "core"), [
+    ("cd /lamp && A=1 B=2 oil  run wick 2>&1 | tail -40", "oil run wick"), ("oil run | cat -A", "oil run | cat -A"),
+    ("oil run 2>/dev/null || true", "oil run"), ("cd /lamp", "cd /lamp"),
+])  # fmt: skip
+def test_what_a_command_runs(command: str, core: str) -> None:
+    assert core_of(command) == core
