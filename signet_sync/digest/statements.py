@@ -170,7 +170,7 @@ _HOW = {
         r"|go\.mod file not found|no rule to make target|not a git repository|ERR_PNPM_NO_IMPORTER",
         "needs what is not installed": r"no module named|cannot find module|modulenotfounderror|not installed",
         "is expanded by the shell": r"no matches found:|event not found",
-        "is not permitted": r"permission[^\n]{0,60} denied|protected branch|EACCES|operation not permitted|unauthorized",
+        "is not permitted": r"permission[^\n]{0,60} denied|protected branch|EACCES|operation not permitted",
         "takes too long": r"timed out after|command timed out",
     }.items()
 }
