@@ -26,8 +26,7 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
     if not may_ask_model(settings):
         return None
-    from signet_sync.digest.model import read  # nearly nobody uses a model
-    from signet_sync.digest.model import question
+    from signet_sync.digest.model import question, read  # nearly nobody uses a model
     from signet_sync.llm.provider_choice import budget_for, provider_for
     from signet_sync.llm.token_budget import BudgetSpent
 
