@@ -65,7 +65,7 @@ class Words(Recovery, Maintenance):
     def recover(self, run: Pass) -> Iterator[None]:
         """Reads it before anything is derived: no early page may show what was taken back."""
         # If the folder is away, the pass may halt, and the rows serve on.
-        if files.status_of(run.workspace.vault, WORDS) is not None and self.due(run):
+        if files.status_of(run.workspace.root, WORDS) is not None and self.due(run):
             self.run(run)
         yield
 
@@ -75,7 +75,7 @@ class Words(Recovery, Maintenance):
         if paths is not None and not any(path == MEMORY or path.startswith(WORDS) for path in paths):
             return False
         known = "select exists(select 1 from derivers where name = 'words')"
-        return files.status_of(run.workspace.vault, WORDS) is not None or bool(run.database.value(known))
+        return files.status_of(run.workspace.root, WORDS) is not None or bool(run.database.value(known))
 
     def run(self, run: Pass) -> None:
         """Has rows follow the files, if they changed."""

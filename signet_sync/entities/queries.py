@@ -299,7 +299,7 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted.
     """
     found: list[Finding] = []
-    owners = [one for one in stage.agents(workspace.vault) if agent in (None, one)]
+    owners = [one for one in stage.agents(workspace.root) if agent in (None, one)]
     with ExitStack() as stack:
         if owners:
             # EntityRepository needs a workspace: without an index it gets an empty one.

@@ -48,7 +48,7 @@ from signet_sync.formats.paths import agent_folder
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files, writing
-from signet_sync.storage.files import Root, reading, split_path
+from signet_sync.storage.files import reading, split_path
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import flatten, unescape
@@ -65,8 +65,8 @@ _NARROW = 240  # characters of the one line that describes an entity
 class EventLog:
     """The pages of an agent's event log: month pages of JSON lines. Writers hold the workspace's lock."""
 
-    def __init__(self, root: str, agent_id: str, vault: Root | None = None) -> None:
-        self.root, self.agent_id, self._vault = root, agent_id, vault or root
+    def __init__(self, root: str, agent_id: str) -> None:
+        self.root, self.agent_id = root, agent_id
         self._folder, _ = split_path(ledger_page(agent_id, "2000-01"))
         self._pages = dict[str, str]()  # the path of each month's page
         self._raw = dict[str, bytes]()
@@ -74,11 +74,11 @@ class EventLog:
         self._decoded = dict[str, Event | Finding]()
         # An unreadable log must not be taken for an empty one.
         try:
-            with reading(self._vault, self._folder) as folder:
+            with reading(self.root, self._folder) as folder:
                 names = folder.names()
         except FileNotFoundError:
             # An unmounted vault has no event log either, but none may be started there.
-            with reading(self._vault, ""):
+            with reading(self.root, ""):
                 names = []
         for name in sorted(names):
             page = parse_ledger_page(f"{self._folder}/{name}")
@@ -210,7 +210,7 @@ class EventLog:
         return self._raw[month]
 
     def _read(self, path: str) -> bytes:
-        found = files.read(self._vault, path, _PAGE_BYTES)
+        found = files.read(self.root, path, _PAGE_BYTES)
         if isinstance(found, Trouble):
             message, hint = f"the page cannot be read: {found.message}", "move it away; the event log belongs there"
             raise WorkspaceError(message, path=path, hint=hint, code=found.code)
@@ -283,7 +283,7 @@ class EntityRepository:
     def __init__(self, workspace: Workspace, agent_id: str, now_us: int) -> None:
         require_agent(agent_id)
         self.workspace, self.agent_id, self.now_us = workspace, agent_id, now_us
-        self.log = EventLog(workspace.root, agent_id, workspace.vault)
+        self.log = EventLog(workspace.root, agent_id)
         self._states: dict[str, EntityState] = {}
 
     # ── files ──
@@ -293,7 +293,7 @@ class EntityRepository:
         found: dict[str, list[EntityPlace]] = {}
         for kind in KINDS:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
-            for name in files.listing(self.workspace.vault, folder, ""):
+            for name in files.listing(self.workspace.root, folder, ""):
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None and (ids is None or place.id in ids):
                     found.setdefault(place.id, []).append(place)
@@ -302,14 +302,14 @@ class EntityRepository:
                 filled = [
                     place
                     for place in places
-                    if any(files.status_of(self.workspace.vault, place._replace(file=file).path) for file in FILES)
+                    if any(files.status_of(self.workspace.root, place._replace(file=file).path) for file in FILES)
                 ]
                 found[each] = filled or places[:1]
         return found
 
     def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
-        read, hint = files.read(self.workspace.vault, place.path, _FILE_BYTES), "make it a readable file again"
+        read, hint = files.read(self.workspace.root, place.path, _FILE_BYTES), "make it a readable file again"
         if not isinstance(read, Found):
             return FileContent(place, problem=DocumentProblem(read.code, read.message, hint), signature=read.signature)
         seen = FileContent(place, read.raw, sha256=sha256(read.raw).hexdigest(), signature=read.signature)

@@ -21,7 +21,7 @@ from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, OF_AGENT, agent_f
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.storage import files
-from signet_sync.storage.files import Root, reading
+from signet_sync.storage.files import reading
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Workspace
 
@@ -136,7 +136,7 @@ def differing(workspace: Workspace) -> dict[str, Signature | None]:
     found: dict[str, Signature | None] = {}
     for agent_id in _group_by_agent(workspace, None, known):
         with suppress(OSError, WorkspaceError):  # a full pass reports it
-            found |= _find_moved(workspace.vault, agent_id, None, known) or {}
+            found |= _find_moved(workspace.root, agent_id, None, known) or {}
     return found
 
 
@@ -168,7 +168,7 @@ def _group_by_agent(
 ) -> dict[str, Collection[str] | None]:
     """Returns the agents concerned, and for each the paths to examine (None: all)."""
     if paths is None:
-        owners = {*possible_agents(workspace.vault), *filter(None, map(_agent_of, known))}
+        owners = {*possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
         return dict.fromkeys(sorted(owners))
     asked: dict[str, Collection[str] | None] = {}
     for path in sorted(paths):
@@ -192,7 +192,7 @@ def _agent_of(path: str) -> str | None:
 
 
 def _find_moved(
-    root: Root, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
+    root: str, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
 ) -> dict[str, Signature | None] | None:
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
@@ -254,23 +254,23 @@ def entities_folder(agent_id: str) -> str:
     return f"{agent_folder(agent_id)}entities"
 
 
-def possible_agents(root: Root) -> list[str]:
+def possible_agents(root: str) -> list[str]:
     """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
     named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
 
 
-def agents(root: Root) -> list[str]:
+def agents(root: str) -> list[str]:
     """Lists agents that have an entities folder, `default` first."""
     return [agent_id for agent_id in possible_agents(root) if has_folder(root, agent_id)]
 
 
-def has_folder(root: Root, agent_id: str) -> bool:
+def has_folder(root: str, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
     return files.status_of(root, entities_folder(agent_id)) is not None
 
 
-def scan(root: Root, agent_id: str) -> dict[str, Signature] | None:
+def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
     """Returns path and signature of an agent's profiles and notes; None without an entities folder.
 
     Leaves out what is no regular file or is behind a symlink. Raises `OSError`, `WorkspaceError` if the folder cannot
@@ -297,7 +297,7 @@ def scan(root: Root, agent_id: str) -> dict[str, Signature] | None:
     return found
 
 
-def log_pages(root: Root, agent_id: str) -> dict[str, Signature]:
+def log_pages(root: str, agent_id: str) -> dict[str, Signature]:
     """Returns path and signature of the pages of an agent's event log; reads none of them."""
     where = f"{entities_folder(agent_id)}/ledger"
     return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

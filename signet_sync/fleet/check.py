@@ -19,7 +19,8 @@ def inspect(asked: tuple[str, int]) -> dict[str, Any]:
     """Returns the document of `check --json` of one workspace, at a time in microseconds; writes nothing."""
     workspace, now_us = asked
     with opened(workspace) as place:
-        checked = integrity_check.check(place.name, vault=place.vault, now_us=now_us)
+        place.fetch()
+        checked = integrity_check.check(place.root, now_us=now_us)
         return integrity_check.document(place.name, checked, now_us, strict=False)
 
 

@@ -9,9 +9,11 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import accumulate
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -25,10 +27,10 @@ from signet_sync.errors import (
     place_of,
     sentence_of,
 )
-from signet_sync.formats.paths import display
-from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.formats.paths import MEMORY, OWN, SETTINGS, TOMBSTONES, WORDS, display
 from signet_sync.history import repository
-from signet_sync.storage.files import Vault, kind_of, require_root, signature_of
+from signet_sync.settings import model
+from signet_sync.storage.files import require_root
 from signet_sync.text.sanitizer import sanitize_line
 
 STATES = ("ok", "empty", "damaged", "vanished", "unreachable")
@@ -40,6 +42,7 @@ _VERSIONS = "ETag etag VersionId version_id generation hex CRC sha256".split()
 _VERSIONS += "LastModified last_modified mtime modified updated created".split()
 _AT_ONCE = 64  # files: an object store takes 20 to 100 ms for each
 _MOST_BYTES = 16 << 20
+_LONGEST = 255  # bytes of a name
 
 
 # ── what names workspaces ──
@@ -155,31 +158,40 @@ def _glob_url(url: str, begins: int) -> Iterator[tuple[str, str, str]]:
 
 
 class Place(NamedTuple):
-    """A workspace that is open: its name, which is its path if it is on this machine, and its vault if it is not."""
+    """A workspace that is open: its name, and the folder of this machine where its files are, or are fetched into.
+
+    `version` changes with every file of one elsewhere; it is empty for one of this machine, or without `memory/`.
+    """
 
     name: str
-    vault: Vault | None = None
+    root: str
+    version: str = ""
+    fetch: Callable[[], None] = lambda: None
 
 
 @contextmanager
 def opened(url: str) -> Iterator[Place]:
     """Yields a workspace by its path or URL; the name is without what is secret in a URL.
 
-    Raises `UsageError` for a URL that cannot be read, `WorkspaceError` for what is no folder, `Unreachable` for a place
-    that does not answer.
+    One elsewhere is listed, and fetched into a folder of the user's own, which is deleted afterwards. Raises
+    `UsageError` for a URL that cannot be read, `WorkspaceError` for what is no folder, `Unreachable` for a place that
+    does not answer: what was not seen must not be taken for missing.
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme == "file":
         path = os.path.abspath(os.path.expanduser(rest if separator else url))
         require_root(path)
-        yield Place(path)
+        yield Place(path, path)
         return
     system, path = file_system(url)
-    vault = _listed(system, path.rstrip("/"), url)
-    if not vault.entries:
+    entries = _list_entries(system, path.rstrip("/"), url)
+    if not entries:
         hint = "check its address; a place without files counts as missing"
         raise WorkspaceError("the workspace does not exist", path=shown(url), hint=hint)
-    yield Place(shown(url), vault)
+    listed = repr(sorted(entries.items())) if any(one.startswith(f"{MEMORY}/") for one in entries) else ""
+    version = listed and sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
+    with tempfile.TemporaryDirectory(prefix="signet-sync-") as folder:
+        yield Place(shown(url), folder, version, lambda: _fetch(system, entries, folder, url))
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -227,130 +239,103 @@ def _checked_repository(where: str) -> str:
     return path
 
 
-class RemoteVault:
-    """A folder of a file system of fsspec, all of whose entries are known; its files are read many at once.
+class _Entry(NamedTuple):
+    """A file of a place: its path there, its size, and what changes with it; a link has no size."""
 
-    A file that changes between the listing and its reading gets the verdict of the bytes that were read; its signature
-    is that of the listing, so that the next look at it sees the change.
-    """
-
-    def __init__(self, system: Any, path: str, url: str) -> None:
-        self.entries: dict[str, os.stat_result | RemoteVault] = {}
-        self._system, self._path, self._url = system, path, url
-        self._begun: dict[str, bytes | BaseException] = {}
-
-    def names(self) -> list[str]:
-        """Returns every name."""
-        return list(self.entries)
-
-    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
-        """Yields every name with its status."""
-        yield from ((name, _status({"type": "directory"}) if isinstance(one, RemoteVault) else one)
-                    for name, one in self.entries.items())  # fmt: skip
-
-    def status(self, name: str) -> os.stat_result | None:
-        """Returns the status of a name; None if nothing is there."""
-        found = self.entries.get(name)
-        return _status({"type": "directory"}) if isinstance(found, RemoteVault) else found
-
-    @contextmanager
-    def inside(self, name: str) -> "Iterator[RemoteVault | None]":
-        """Yields a folder of this one."""
-        found = self.entries.get(name)
-        yield found if isinstance(found, RemoteVault) else None
-
-    def read(self, name: str, limit: int) -> Found | Trouble:
-        """Reads what the listing shows to be a regular file of bearable size; answers as a disk does."""
-        status = self.status(name)
-        if status is None:
-            return Trouble("gone", "it is not there")
-        if stat.S_ISLNK(status.st_mode):
-            return Trouble("not-a-file", "it is a symlink")
-        if not stat.S_ISREG(status.st_mode):
-            return Trouble("not-a-file", f"it is a {kind_of(status.st_mode)}", signature_of(status))
-        if status.st_size > limit:
-            return Trouble("too-large", f"{status.st_size:,} bytes, more than {limit:,}", signature_of(status))
-        if name not in self._begun:
-            self._fetch(name, limit)
-        raw = self._begun.pop(name)
-        if isinstance(raw, FileNotFoundError):
-            return Trouble("gone", "it is not there")
-        if isinstance(raw, PermissionError):
-            return Trouble("unreadable", f"it cannot be opened: {os.strerror(errno.EACCES)}")
-        if isinstance(raw, BaseException):
-            _listed(self._system, self._path, self._url)  # raises where the whole place does not answer
-            said = raw.strerror if isinstance(raw, OSError) and raw.strerror else type(raw).__name__
-            return Trouble("unreadable", f"reading failed: {sanitize_line(shown(said))[:300]}")
-        if len(raw) != status.st_size:
-            return Trouble("unsettled", "it changed while it was read", signature_of(status))
-        return Found(raw, signature_of(status))
-
-    def _fetch(self, name: str, limit: int) -> None:
-        """Reads a file, and where the file system asks for many at once also those that come after it by name."""
-        wanted, size = {name: self.status(name)}, 0
-        if getattr(self._system, "async_impl", False):
-            for other, status in sorted(self.list(), key=lambda one: one[0]):
-                if other > name and isinstance(status, os.stat_result) and stat.S_ISREG(status.st_mode):
-                    size += status.st_size
-                    if len(wanted) == _AT_ONCE or size > _MOST_BYTES:
-                        break
-                    if status.st_size <= limit:
-                        wanted[other] = status
-        sizes = {one: status.st_size for one, status in wanted.items() if status is not None}
-        self._begun = {one: b"" for one, length in sizes.items() if not length}
-        asked = [one for one, length in sizes.items() if length]
-        paths = [f"{self._path}/{one}".lstrip("/" if not self._path else "") for one in asked]
-        try:
-            # Never more than an entry states and one byte: an archive may hold more.
-            found = self._system.cat_ranges(paths, 0, [sizes[one] for one in asked], on_error="return") if asked else []
-        except Exception as error:  # noqa: BLE001 - damage of many kinds, and the errors of any place
-            found = [error] * len(asked)
-        self._begun |= dict(zip(asked, found, strict=True))
+    path: str
+    size: int | None
+    version: str
 
 
-def _listed(system: Any, path: str, url: str) -> RemoteVault:
-    """Lists a place with all that is below it. Raises `Unreachable`, `WorkspaceError` where it may not be read."""
-    top = RemoteVault(system, path, url)
+def _list_entries(system: Any, path: str, url: str) -> dict[str, _Entry]:
+    """Lists the files below a place by path. Raises `Unreachable`, `WorkspaceError` where it may not be read."""
     try:
         found = system.find(path, detail=True)
     except FileNotFoundError:
-        return top
+        return {}
     except PermissionError:
         hint = "check the rights of the credentials"
         raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
     except Exception as error:  # noqa: BLE001 - as above
         raise unreachable(url, error) from None
     below = f"{path}/" if path else ""
-    for full, info in found.items():
-        parts = full[len(below) :].split("/") if full.startswith(below) else [""]
-        # What no folder of this machine could hold is not looked at.
-        if any(part in ("", ".", "..", ".git") or "\0" in part for part in parts):
-            continue
-        folder = top
-        for depth, part in enumerate(parts[:-1], 1):
-            inner = folder.entries.get(part)
-            if not isinstance(inner, RemoteVault):  # a store may have a file and a folder of one name
-                inner = folder.entries[part] = RemoteVault(system, below + "/".join(parts[:depth]), url)
-            folder = inner
-        if parts[-1] not in folder.entries:
-            folder.entries[parts[-1]] = _status(info)
-    return top
+    entries = {
+        full[len(below) :]: _make_entry(full, info)
+        for full, info in found.items()
+        if full.startswith(below) and _is_plain(full[len(below) :])
+    }
+    # A store may have a file and a folder of one name.
+    folders = {"/".join(parts[:n]) for one in entries if (parts := one.split("/")) for n in range(1, len(parts))}
+    return {one: entry for one, entry in entries.items() if one not in folders}
 
 
-def _status(info: dict[str, Any]) -> os.stat_result:
-    """Makes the status of an entry of a listing: its version stands where a file of a disk has its inode."""
-    version = " ".join(f"{info[name]}" for name in _VERSIONS if info.get(name))
-    inode = int.from_bytes(sha256(version.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
+def _is_plain(path: str) -> bool:
+    """Returns whether a folder of this machine could hold it; a repository and what is of one machine are left out."""
+    parts = path.split("/")
+    with suppress(UnicodeEncodeError):
+        short = all(len(os.fsencode(part)) <= _LONGEST for part in parts)
+        return short and "\0" not in path and not {"", ".", "..", ".git", OWN}.intersection(parts)
+    return False
+
+
+def _make_entry(full: str, info: dict[str, Any]) -> _Entry:
     # The kind is in the mode of an entry of git, and in the attributes of one of an archive that was made on Unix.
     mode = info.get("mode", 0)
     mode = int(mode, 8) if isinstance(mode, str) else mode or 0
     if info.get("create_system") == 3:
         mode = info["external_attr"] >> 16
-    kind = stat.S_IFDIR if info["type"] == "directory" else stat.S_IFREG if info["type"] == "file" else stat.S_IFCHR
-    if info.get("islink") or info["type"] == "link" or stat.S_ISLNK(mode):
-        kind = stat.S_IFLNK
-    size, inode = (0, 0) if kind == stat.S_IFDIR else (int(info["size"] or 0), inode)
-    return os.stat_result((kind, inode, 0, 1, 0, 0, size, 0, 0, 0), {"st_mtime_ns": 0, "st_ctime_ns": 0})
+    link = info.get("islink") or info["type"] == "link" or stat.S_ISLNK(mode)
+    version = " ".join(f"{info[name]}" for name in _VERSIONS if info.get(name))
+    return _Entry(full, None if link else int(info["size"] or 0), version)
+
+
+def _fetch(system: Any, entries: Mapping[str, _Entry], root: str, url: str) -> None:
+    """Copies what is read of a workspace into an empty folder; of other files and larger ones name and size.
+
+    Raises `Unreachable` if a file cannot be read, or is not as it was listed.
+    """
+    wanted: dict[str, _Entry] = {}
+    own = {SETTINGS: entries[SETTINGS]} if SETTINGS in entries else {}
+    _copy(system, {path: one for path, one in own.items() if one.size and one.size <= model.FILE_LIMIT}, root, url)
+    limit = model.load(root)[0].max_file_bytes
+    for path, one in entries.items():
+        place = os.path.join(root, path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if one.size is None:
+            os.symlink("elsewhere", place)
+        elif one.size and one.size <= limit and _is_read(path):
+            wanted[path] = one
+        else:
+            with open(place, "wb") as file:
+                file.truncate(one.size)
+    _copy(system, wanted, root, url)
+
+
+def _is_read(path: str) -> bool:
+    """Returns whether a pass or check reads a file of a workspace, and not only its name."""
+    folder, _, name = path.rpartition("/")
+    if folder.startswith(f"{MEMORY}/") and folder not in (TOMBSTONES, WORDS, f"{TOMBSTONES}/lifted"):
+        return False
+    return name.endswith((".md", ".jsonl", ".toml"))
+
+
+def _copy(system: Any, wanted: Mapping[str, _Entry], root: str, url: str) -> None:
+    """Copies files, many at once, as an object store takes long for each."""
+    left = sorted(wanted.items())
+    while left:
+        sizes = accumulate(one.size or 0 for _, one in left[:_AT_ONCE])
+        count = max(1, sum(size <= _MOST_BYTES for size in sizes))
+        some, left = left[:count], left[count:]
+        try:
+            # Never more than an entry states: an archive may hold more.
+            found = system.cat_ranges([one.path for _, one in some], 0, [one.size for _, one in some])
+        except Exception as error:  # noqa: BLE001 - damage of many kinds, and the errors of any place
+            raise unreachable(url, error) from None
+        for (path, one), raw in zip(some, found, strict=True):
+            if not isinstance(raw, bytes) or len(raw) != one.size:
+                raise unreachable(url, raw if isinstance(raw, Exception) else ValueError(f"{path} changed meanwhile"))
+            with open(os.path.join(root, path), "wb") as file:
+                file.write(raw)
 
 
 def shown(url: str) -> str:

@@ -18,11 +18,9 @@ from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, VERSION, Tables
 from signet_sync.formats.paths import MEMORY, display
 from signet_sync.formats.timestamps import day_of, iso, parse_instant
 from signet_sync.settings import model
-from signet_sync.settings.model import Settings
 from signet_sync.storage import locations, state_dir
 from signet_sync.storage.database import tables as database_tables
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.files import Root
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.sync.read_only import IndexPlace, reading
@@ -101,10 +99,10 @@ def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
     target, url, holds, now_us = asked
     tables, share = Tables(url), share_of(target)
     with opened(target) as place:
-        settings, _ = model.load(place.name, vault=place.vault)
+        settings, _ = model.load(place.root)
         # Before anything is read: what changes meanwhile is another listing for the next run.
         noise = settings.noise_projects, settings.noise_sessions, settings.noise_headless, settings.max_file_bytes
-        listing = _listing(place.vault or place.name)
+        listing = place.version or _listing(place.root)
         source, before = _digest([noise, listing], holds), tables.read(f"{SHARES}/{share}.json")[0]
         if listing is None and before is None:
             return "empty", ""
@@ -112,7 +110,8 @@ def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
             raise WorkspaceError("memory/ does not exist; its rows stay", hint="is it mounted, and whole?")
         if before is not None and before.get("source") == source and tables.holds(before):
             return before["state"], "unchanged"
-        with index_in_memory(place, settings, now_us) as database:
+        place.fetch()
+        with index_in_memory(place, now_us) as database:
             return _write(tables, share, database, sanitize_line(display(target)), holds, now_us, source=source)
 
 
@@ -142,7 +141,7 @@ def _write(
 
 
 @contextmanager
-def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[Database]:
+def index_in_memory(place: Place, now_us: int) -> Iterator[Database]:
     """Yields a database in memory with every derived row of a workspace, here or elsewhere, as of its files alone.
 
     What its machine knows besides (seals, live turns, memories) is not in it: it is the same for every reader. No lock
@@ -152,15 +151,20 @@ def index_in_memory(place: Place, settings: Settings, now_us: int) -> Iterator[D
     nowhere = locations.locate_by_path(locations.base(), f"index in memory of {place.name}")
     with closing(Database(":memory:")) as database:
         workspace = Workspace(
-            place.name, settings, nowhere, database,
-            touch_nothing=True, own_place=False, pipeline=PIPELINE, vault=place.vault or place.name,
-        )  # fmt: skip
+            place.root,
+            model.load(place.root)[0],
+            nowhere,
+            database,
+            touch_nothing=True,
+            own_place=False,
+            pipeline=PIPELINE,
+        )
         # An engine has a process for every core.
         run_locked(workspace, Request(now_us, project=False, resume=False, follow_removals=False))
         yield database
 
 
-def _listing(root: Root) -> list[object] | None:
+def _listing(root: str) -> list[object] | None:
     """Lists path and signature of every file on which rows depend; None without `memory/`. Raises `WorkspaceError`."""
     found = scan(root)
     if found.ground == "missing":

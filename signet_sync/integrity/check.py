@@ -22,8 +22,7 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.files import Root, Vault, require_root
-from signet_sync.storage.locations import base, locate_by_path
+from signet_sync.storage.files import require_root
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
 from signet_sync.sync.indexing import look
@@ -58,22 +57,18 @@ def check(
     database: Database | None = None,
     pages: bool = False,
     progress: Callable[[int, int], None] | None = None,
-    vault: Vault | None = None,
 ) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
-    `pages` compares the rows of every MEMORY.md with their artifacts. A workspace elsewhere is read from `vault`;
-    `root` is its name then, and it has no repository around it.
+    `pages` compares the rows of every MEMORY.md with their artifacts.
     """
-    place: Root = vault or root
-    if vault is None:
-        require_root(root)
+    require_root(root)
     checked = CheckResult()
-    settings = _settings(root, vault, checked)
+    settings = _settings(root, checked)
     held = database if database is not None else Database(":memory:")
     try:
-        workspace = _workspace(root, vault, settings, held)
+        workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
         run = Pass(workspace, Request(now_us, progress=progress))
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = judging._replace(keeps=False)
@@ -92,7 +87,7 @@ def check(
             held.close()
     for judgement in checked.judgements:
         if judgement.verdict in ("invalid", "violation"):
-            found = files.read(place, judgement.path, settings.max_file_bytes)
+            found = files.read(root, judgement.path, settings.max_file_bytes)
             line = frontmatter.line_of(
                 found.raw if isinstance(found, Found) else b"", judgement.code, judgement.message
             )
@@ -105,19 +100,13 @@ def check(
         checked.judgements += filter(None, (planner.judge_missing(path, _WAS_INDEXED, judging) for path in gone))
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
-    _notes(place, checked, now_us)
+    _notes(root, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
-        _pages(place, checked, agent, judging, settings.max_file_bytes)
-    if any(stage.has_folder(place, owner) for owner in stage.possible_agents(place)):
+        _pages(root, checked, agent, judging, settings.max_file_bytes)
+    if any(stage.has_folder(root, owner) for owner in stage.possible_agents(root)):
         _entities(workspace, checked, agent, database, now_us)
     return checked
-
-
-def _workspace(root: str, vault: Vault | None, settings: Settings, database: Database) -> Workspace:
-    # All state of a workspace elsewhere is elsewhere: this folder never exists.
-    state = state_dir.locate(root) if vault is None else locate_by_path(base(), root)
-    return Workspace(root, settings, state, database, touch_nothing=True, own_place=False, vault=vault or root)
 
 
 def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str, int]:
@@ -137,15 +126,15 @@ def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str
     }
 
 
-def _settings(root: str, vault: Vault | None, checked: CheckResult) -> Settings:
+def _settings(root: str, checked: CheckResult) -> Settings:
     """Returns the settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
     """
-    settings, remarks = model.load(root, vault=vault)
+    settings, remarks = model.load(root)
     for remark in remarks:
         if remark.broken:
-            found = files.read(vault or root, SETTINGS, model.FILE_LIMIT)
+            found = files.read(root, SETTINGS, model.FILE_LIMIT)
             line = frontmatter.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
             entry = {
                 "path": SETTINGS,
@@ -181,7 +170,7 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
+def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -218,7 +207,7 @@ def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeCo
             checked.counts["invalid"] += 1
 
 
-def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
+def _notes(root: str, checked: CheckResult, now_us: int) -> None:
     lost: dict[str, bool] = {}
     by_target: list[tuple[str, dict[str, str]]] = []
     for judgement in checked.judgements:
@@ -243,7 +232,7 @@ def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
                 checked.notes.append(note_)
                 by_target.append((target, note_))
     targets = sorted({target for target, _ in by_target})
-    git_ignored = history_repository.ignored(root, targets) if isinstance(root, str) else frozenset()
+    git_ignored = history_repository.ignored(root, targets)
     checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 

@@ -15,7 +15,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
@@ -25,9 +25,6 @@ from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from signet_sync.storage.locations import locate, read_json
 from signet_sync.storage.locations import locate_workspace as locate_workspace
 from signet_sync.storage.locations import user_file as user_file
-
-if TYPE_CHECKING:
-    from signet_sync.storage.files import Vault
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"
@@ -234,14 +231,13 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
-    vault: "Vault | None" = None,
 ) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
-    `flags` are keyed by field name; a workspace elsewhere has its own file in `vault`. Raises `ConfigError` with the
-    file, the key and the allowed values for what a person set, and with `anyway` only for flags.
+    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
+    person set, and with `anyway` only for flags.
     """
-    layers = _Layers(root, environ, anyway=anyway, kept=None if vault is None else {}, vault=vault)
+    layers = _Layers(root, environ, anyway=anyway)
     values = layers.merged()
     values |= _CAUTION if layers.doubtful else {}
     for f in ALL_SETTINGS:
@@ -374,12 +370,11 @@ class _Layers:
         anyway: bool,
         only: tuple[str, ...] = (),
         kept: Mapping[str, object] | None = None,
-        vault: "Vault | None" = None,
     ) -> None:
         self.remarks: list[SettingsRemark] = []
         self.doubtful = False
         self._root, self._environ, self._anyway = root, environ, anyway
-        self._kept, self._vault = kept, vault
+        self._kept = kept
         self._by_key = {f.key: f for f in ALL_SETTINGS}
         self._fields = [f for f in ALL_SETTINGS if not only or f.name in only]
 
@@ -398,7 +393,7 @@ class _Layers:
         source = WORKSPACE_FILE if own else path
         values: dict[str, object] = {}
         try:
-            entries = list(flatten(_document(path, own=own, vault=self._vault if own else None)))
+            entries = list(flatten(_document(path, own=own)))
         except ConfigError as error:
             self.refuse(error, source)
             return self._last_good(layer)
@@ -450,27 +445,17 @@ class _Layers:
         return values
 
 
-def _document(path: Path, *, own: bool, vault: "Vault | None") -> dict[str, object]:
-    """Returns a TOML file, empty if there is none; a workspace's own may be in `vault`.
+def _document(path: Path, *, own: bool) -> dict[str, object]:
+    """Returns a TOML file, empty if there is none.
 
     A workspace's own file must be a regular file: a link could lead anywhere, and opening a pipe would wait forever.
     """
     guard = os.O_NOFOLLOW | os.O_NONBLOCK if own else 0
     try:
-        if vault is not None:
-            if vault.status(WORKSPACE_FILE) is None:
-                return {}
-            from signet_sync.formats.snapshot import Found  # a slow import, needed for workspaces elsewhere only
-
-            found = vault.read(WORKSPACE_FILE, FILE_LIMIT)
-            if not isinstance(found, Found):
-                raise OSError(errno.EIO, found.message.rpartition(": ")[2])
-            raw = found.raw
-        else:
-            with open(path, "rb", opener=lambda name, flags: os.open(name, flags | guard)) as handle:
-                if own and not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-                    raise OSError(errno.EINVAL, "it is not a regular file")
-                raw = handle.read(FILE_LIMIT + 1)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | guard)) as handle:
+            if own and not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
+            raw = handle.read(FILE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

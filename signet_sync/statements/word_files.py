@@ -18,7 +18,7 @@ from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.statements import store
 from signet_sync.storage import files, writing
-from signet_sync.storage.files import Root, reading
+from signet_sync.storage.files import reading
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
@@ -31,13 +31,13 @@ _TRIES = 5
 _AWAY = ("unreadable", "unsettled")  # troubles with a file that may hold words
 
 
-def fingerprint(root: Root) -> str:
+def fingerprint(root: str) -> str:
     """Returns what changes with every file; empty where there is none. Raises `OSError`."""
     signs = files.signatures(root, _paths(root))
     return text_sha256(repr(sorted(signs.items())))[:16] if signs else ""
 
 
-def read_words(root: Root) -> list[Word]:
+def read_words(root: str) -> list[Word]:
     """Returns the words of all files. Raises `OSError`, `WorkspaceError` if one cannot be read now."""
     lines = (line for raw in _pages(root).values() for line in raw.split(b"\n"))
     return [word for line in lines if (word := decode_word(line)) is not None]
@@ -72,15 +72,15 @@ def erase(root: str, gone: Callable[[Word], bool]) -> None:
             raise WorkspaceError("it changed since it was read", path=path, hint="the next pass tries again")
 
 
-def _paths(root: Root) -> list[str]:
+def _paths(root: str) -> list[str]:
     try:
-        with reading(root, WORDS) as vault:
-            return [f"{WORDS}/{name}" for name in vault.names() if name.endswith(".jsonl") and name.isprintable()]
+        with reading(root, WORDS) as folder:
+            return [f"{WORDS}/{name}" for name in folder.names() if name.endswith(".jsonl") and name.isprintable()]
     except (FileNotFoundError, WorkspaceError):
         return []
 
 
-def _pages(root: Root) -> dict[str, bytes]:
+def _pages(root: str) -> dict[str, bytes]:
     found = {path: files.read(root, path, WORDS_LIMIT) for path in _paths(root)}
     for path, one in found.items():
         if not isinstance(one, Found) and one.code in _AWAY:
@@ -97,11 +97,11 @@ def follow(workspace: Workspace) -> set[str]:
     Raises `OSError`, `WorkspaceError`.
     """
     database = workspace.database
-    seen = fingerprint(workspace.vault)
+    seen = fingerprint(workspace.root)
     if seen == (database.value("select version from derivers where name = ?", (_NAME,)) or ""):
         return set()
     removed = Tombstones(tombstones_store.list_mirrored(database))
-    said = read_words(workspace.vault)
+    said = read_words(workspace.root)
     # While a removed session has rows, its removal has yet to say the same of what other sessions state, too.
     gone = {word for word in said if _is_covered(word, removed) and not store.has_thread(database, word)}
     if gone and not workspace.touch_nothing:
@@ -129,7 +129,7 @@ def forget(workspace: Workspace, ids: Collection[tuple[str, str]]) -> None:
     if workspace.touch_nothing:
         return
     removed = Tombstones(tombstones_store.list_mirrored(workspace.database))
-    last = newest_words(read_words(workspace.vault)).values()
+    last = newest_words(read_words(workspace.root)).values()
     stated = [(word, store.get(workspace.database, *word[:2])) for word in last if _is_covered(word, removed)]
     others = [word._replace(token=one.session[1], session_id=one.session[2]) for word, one in stated if one is not None]
     add(workspace, [word for word in others if not _is_covered(word, removed)])

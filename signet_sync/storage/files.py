@@ -4,8 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.filename import artifact_name
@@ -76,15 +75,11 @@ def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
 
 
 def _not_a_folder(part: str, path: str, parent: int) -> WorkspaceError:
+    """Returns the error for a path on which something else stands instead of a folder."""
     try:
         link = stat.S_ISLNK(os.stat(part, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
         link = False
-    return no_folder(path, link=link)
-
-
-def no_folder(path: str, *, link: bool) -> WorkspaceError:
-    """Returns the error for a path on which something else stands instead of a folder."""
     if link:
         return PathEscape(
             "a folder on this path is a symlink",
@@ -98,33 +93,6 @@ def split_path(path: str) -> tuple[str, str]:
     """Splits a relative path into folder and name, checked."""
     parts = split_checked(path)
     return "/".join(parts[:-1]), parts[-1]
-
-
-class Vault(Protocol):
-    """A folder that the engine only reads, by names in it: the root of a workspace, or a folder below.
-
-    A vault that is not on this machine raises `Unreachable` where it does not answer: what was not seen must not be
-    taken for missing.
-    """
-
-    def names(self) -> Iterable[str]:
-        """Returns every name. Raises `OSError`."""
-
-    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
-        """Yields every name with its status, links not followed, or with why it has none. Raises `OSError`."""
-
-    def status(self, name: str) -> os.stat_result | None:
-        """Returns the status of a name, links not followed; None if nothing is there. Raises `OSError`."""
-
-    def read(self, name: str, limit: int) -> Found | Trouble:
-        """Reads a regular file, never beyond `limit` bytes; the signature is that of the bytes."""
-
-    def inside(self, name: str) -> "AbstractContextManager[Vault | None]":
-        """Opens a folder in this one; yields None if there is no folder of that name. Raises `OSError`."""
-
-
-# Where a workspace is: a path of this machine, or the vault itself.
-Root = str | Vault
 
 
 def kind_of(mode: int) -> str:
@@ -187,8 +155,8 @@ def open_trouble(error: OSError) -> Trouble:
     return Trouble("unreadable", f"it cannot be opened: {error.strerror}")
 
 
-class DiskVault:
-    """An open folder of this machine, by its descriptor: no link is followed, whatever is renamed meanwhile."""
+class Folder:
+    """An open folder that is only read, by its descriptor: no link is followed, whatever is renamed meanwhile."""
 
     __slots__ = ("_descriptor",)
 
@@ -219,7 +187,7 @@ class DiskVault:
         return read_settled(self._descriptor, name, limit)
 
     @contextmanager
-    def inside(self, name: str) -> "Iterator[DiskVault | None]":
+    def inside(self, name: str) -> "Iterator[Folder | None]":
         """Opens a folder in this one."""
         try:
             inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
@@ -229,37 +197,24 @@ class DiskVault:
             yield None
             return
         try:
-            yield DiskVault(inner)
+            yield Folder(inner)
         finally:
             os.close(inner)
 
 
 @contextmanager
-def reading(root: Root, path: str) -> Iterator[Vault]:
+def reading(root: str, path: str) -> Iterator[Folder]:
     """Yields a folder of a workspace, to be read; raises as `folder` does."""
-    if isinstance(root, str):
-        with folder(root, path) as descriptor:
-            yield DiskVault(descriptor)
-        return
-    with ExitStack() as stack:
-        place = root
-        for part in split_checked(path) if path else []:
-            inner = stack.enter_context(place.inside(part))
-            if inner is None:
-                status = place.status(part)
-                if status is None:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-                raise no_folder(path, link=stat.S_ISLNK(status.st_mode))
-            place = inner
-        yield place
+    with folder(root, path) as descriptor:
+        yield Folder(descriptor)
 
 
-def read(root: Root, path: str, limit: int) -> Found | Trouble:
+def read(root: str, path: str, limit: int) -> Found | Trouble:
     """Reads one workspace-relative path safely."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as vault:
-            return vault.read(name, limit)
+        with reading(root, where) as opened:
+            return opened.read(name, limit)
     except FileNotFoundError:
         return Trouble("gone", "it is not there")
     except PathEscape as error:
@@ -280,17 +235,17 @@ def read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
     return found
 
 
-def status_of(root: Root, path: str) -> os.stat_result | None:
+def status_of(root: str, path: str) -> os.stat_result | None:
     """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as vault:
-            return vault.status(name)
+        with reading(root, where) as opened:
+            return opened.status(name)
     except (FileNotFoundError, NotADirectoryError, WorkspaceError):
         return None
 
 
-def exists(root: Root, path: str) -> bool:
+def exists(root: str, path: str) -> bool:
     """Returns whether something is at a path; False as well if that cannot be known."""
     try:
         return status_of(root, path) is not None
@@ -304,16 +259,16 @@ def is_later(root: str, path: str, other: str) -> bool:
     return one is not None and two is not None and one.st_ctime_ns > two.st_ctime_ns
 
 
-def listing(root: Root, path: str, prefix: str) -> list[str]:
+def listing(root: str, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
-        with reading(root, path) as vault:
-            return sorted(name for name in vault.names() if name.startswith(prefix) and name.isprintable())
+        with reading(root, path) as opened:
+            return sorted(name for name in opened.names() if name.startswith(prefix) and name.isprintable())
     except (OSError, WorkspaceError):
         return []
 
 
-def signatures(root: Root, paths: Iterable[str]) -> dict[str, Signature]:
+def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
     """Returns the signatures of those paths that are regular files; each folder is opened once."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
@@ -322,9 +277,9 @@ def signatures(root: Root, paths: Iterable[str]) -> dict[str, Signature]:
     found: dict[str, Signature] = {}
     for where, names in by_folder.items():
         try:
-            with reading(root, where) as vault:
+            with reading(root, where) as opened:
                 for name in names:
-                    status = vault.status(name)
+                    status = opened.status(name)
                     if status is not None and stat.S_ISREG(status.st_mode):
                         found[f"{where}/{name}" if where else name] = signature_of(status)
         except (FileNotFoundError, WorkspaceError):

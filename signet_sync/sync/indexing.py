@@ -34,11 +34,9 @@ def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, 
     Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
     workspace, database, request = run.workspace, run.database, run.request
-    if workspace.vault == workspace.root:
-        require_root(workspace.root)
-    snapshot = (
-        reading.scan(workspace.vault) if request.paths is None else reading.glance(workspace.vault, request.paths)
-    )
+    root = workspace.root
+    require_root(root)
+    snapshot = reading.scan(root) if request.paths is None else reading.glance(root, request.paths)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
     known = {} if from_scratch else artifacts.list_known_files(database, asked, seen=snapshot.files)
@@ -129,7 +127,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     inner = run.request._replace(rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.list_known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.list_mirrored(database)))
-    seen = reading.glance(run.workspace.vault, wanted)
+    seen = reading.glance(run.workspace.root, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved)
@@ -299,5 +297,5 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
     if not run.outcome.full and not whole:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
     missing = artifacts.list_unresolved_targets(run.database, targets)
-    broken = [target for target in missing if not files.exists(run.workspace.vault, target)]
+    broken = [target for target in missing if not files.exists(run.workspace.root, target)]
     artifacts.mark_broken(run.database, broken, targets)

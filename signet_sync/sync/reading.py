@@ -11,8 +11,8 @@ from signet_sync.errors import PathEscape, WorkspaceError, reason
 from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Ground, Signature, Snapshot, Trouble
-from signet_sync.storage import files, writing
-from signet_sync.storage.files import Root, Vault, kind_of, reading, signature_of, split_checked, split_path
+from signet_sync.storage import writing
+from signet_sync.storage.files import Folder, kind_of, reading, signature_of, split_checked, split_path
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Source
 from signet_sync.sync.planner import JudgeContext
@@ -20,18 +20,18 @@ from signet_sync.sync.store import artifacts, texts, violations
 from signet_sync.sync.workspace import Outcome, Pass, Workspace
 
 
-def scan(root: Root) -> Snapshot:
+def scan(root: str) -> Snapshot:
     """Lists everything in `memory/` and `memory/tombstones/`: one scandir and one stat per file, nothing opened."""
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with reading(root, MEMORY) as vault:
-            _collect(vault, MEMORY, files, odd)
+        with reading(root, MEMORY) as folder:
+            _collect(folder, MEMORY, files, odd)
     except (OSError, WorkspaceError) as error:
         return Snapshot(True, *_ground_of(error))
     try:
-        with reading(root, TOMBSTONES) as vault:
-            _collect(vault, TOMBSTONES, files, odd)
+        with reading(root, TOMBSTONES) as folder:
+            _collect(folder, TOMBSTONES, files, odd)
     except (FileNotFoundError, WorkspaceError):
         pass  # another kind of entry under this name was seen in `memory/`
     except OSError as error:
@@ -47,8 +47,8 @@ def _ground_of(error: OSError | WorkspaceError) -> tuple[Ground, str]:
     ) else f"`memory/` cannot be read: {error.strerror}"
 
 
-def _collect(vault: Vault, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
-    for name, status in vault.list():
+def _collect(folder: Folder, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    for name, status in folder.list():
         path = f"{where}/{name}"
         if isinstance(status, OSError):
             odd[display(path)] = f"it cannot be looked at: {status.strerror}"
@@ -65,7 +65,7 @@ def _sort(path: str, status: os.stat_result, files: dict[str, Signature], odd: d
         odd[display(path)] = kind_of(status.st_mode)
 
 
-def glance(root: Root, paths: Iterable[str]) -> Snapshot:
+def glance(root: str, paths: Iterable[str]) -> Snapshot:
     """Returns the state of some paths only: one stat each. A path outside the two folders is left out."""
     asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
     files: dict[str, Signature] = {}
@@ -78,8 +78,8 @@ def glance(root: Root, paths: Iterable[str]) -> Snapshot:
     for path in asked:
         where, name = split_path(path)
         try:
-            with reading(root, where) as vault:
-                status = vault.status(name)
+            with reading(root, where) as folder:
+                status = folder.status(name)
         except (FileNotFoundError, NotADirectoryError, WorkspaceError):
             continue
         except OSError as error:
@@ -98,13 +98,13 @@ def _names_something(path: str) -> bool:
     return True
 
 
-def list_names(root: Root) -> set[str] | None:
+def list_names(root: str) -> set[str] | None:
     """Returns the paths in `memory/` and `memory/tombstones/` without a stat; None if `memory/` cannot be listed."""
     found: set[str] = set()
     for where in (MEMORY, TOMBSTONES):
         try:
-            with reading(root, where) as vault:
-                found.update(display(f"{where}/{name}") for name in vault.names())
+            with reading(root, where) as folder:
+                found.update(display(f"{where}/{name}") for name in folder.names())
         except (OSError, WorkspaceError):
             if where == MEMORY:
                 return None
@@ -112,17 +112,6 @@ def list_names(root: Root) -> set[str] | None:
 
 
 # ── reading and judging ──
-
-
-def _read(vault: Vault | None, path: str, limit: int) -> Found | Trouble:
-    if vault is None:
-        return Trouble("gone", "its folder is gone")
-    return vault.read(path.rpartition("/")[2], limit)
-
-
-def is_unsettled(found: Found | Trouble) -> bool:
-    """Returns whether a file cannot be judged now: it is gone, or changes while it is read."""
-    return isinstance(found, Trouble) and found.code in ("gone", "unsettled")
 
 
 def judge_and_pack(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
@@ -189,22 +178,24 @@ def judge_paths(
     """
     seen, taken = run.outcome.seen, 0
     with ExitStack() as stack:
-        vault = None
+        folder = None
         with suppress(FileNotFoundError):
-            vault = stack.enter_context(files.reading(run.workspace.vault, MEMORY))
+            folder = stack.enter_context(reading(run.workspace.root, MEMORY))
         for batch in _batches(sorted(paths), seen.files if seen is not None else {}):
-            yield ((path, _judge(run, vault, path, judging)) for path in batch)
+            yield ((path, _judge(run, folder, path, judging)) for path in batch)
             taken += len(batch)
             run.request.go_on()
             if run.request.progress is not None:
                 run.request.progress(taken, len(paths))
 
 
-def _judge(run: Pass, vault: Vault | None, path: str, judging: JudgeContext) -> Judgement | None:
+def _judge(run: Pass, folder: Folder | None, path: str, judging: JudgeContext) -> Judgement | None:
     """Reads and judges a file; None if it is unsettled."""
     try:
-        found = _read(vault, path, run.workspace.settings.max_file_bytes)
-        if is_unsettled(found):
+        if folder is None:
+            return None
+        found = folder.read(path.rpartition("/")[2], run.workspace.settings.max_file_bytes)
+        if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
             return None
         judgement = judge_and_pack(path, found, judging)
     except MemoryError:  # it must not keep the other files out of the index

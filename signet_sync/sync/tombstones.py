@@ -26,7 +26,6 @@ from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Troub
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.files import Root
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known
 from signet_sync.sync.planner import JudgeContext, Plan, Tombstones, judge_tombstone
@@ -102,21 +101,21 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
         writing.unlink(root, path_of(*tombstone.key))
 
 
-def list_lifted(root: Root, tombstones: Collection[Tombstone]) -> list[Tombstone]:
+def list_lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     """Returns those of the tombstones that were lifted, here or on another machine."""
     lifted = read_lifted(root) if tombstones else {}
     found = ((one, lifted.get(one.key)) for one in tombstones)
     return [one for one, aside in found if aside is not None and aside.includes(one)]
 
 
-def read_lifted(root: Root) -> dict[tuple[str, str], Tombstone]:
+def read_lifted(root: str) -> dict[tuple[str, str], Tombstone]:
     """Returns what was last lifted of each agent's token."""
     keys = filter(None, map(tombstone_name, files.listing(root, LIFTED, "")))
     found = {key: last_lifted(root, *key) for key in sorted(keys)}
     return {key: tombstone for key, tombstone in found.items() if tombstone is not None}
 
 
-def last_lifted(root: Root, agent_id: str, token: str) -> Tombstone | None:
+def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
     found = files.read(root, path_of_lifted(agent_id, token), TOMBSTONE_LIMIT)
     try:
@@ -270,12 +269,12 @@ def read_in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Kno
         same = before is not None and before.signature == snapshot.files[path] and before.verdict == "tombstone"
         if same and key in mirrored:
             continue
-        judgement = planner.judge_tombstone(path, files.read(workspace.vault, path, TOMBSTONE_LIMIT))
+        judgement = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         if key is not None:
             judged[key] = judgement
         else:
             strange.append(judgement[0])
-    lifted = read_lifted(workspace.vault)
+    lifted = read_lifted(workspace.root)
     writes = not workspace.touch_nothing
     decision = decide(mirrored, judged, [one for one, _ in copies.values()], lifted, now_iso, names_stand=writes)
     moved = {*decision.joined, *(one.key for one in decision.lifted)}
@@ -300,7 +299,7 @@ def _read_copy(workspace: Workspace, path: str) -> tuple[Tombstone, bytes] | Non
     match = _COPY.fullmatch(path)
     if match is None or not is_copy_mark(match[2]) or tombstone_name(f"{match[1]}.md") is None:
         return None
-    found = files.read(workspace.vault, path, TOMBSTONE_LIMIT)
+    found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
     tombstone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
     return (tombstone, found.raw) if tombstone is not None and isinstance(found, Found) else None
 

@@ -18,7 +18,6 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.files import Root
 from signet_sync.sync.index_records import Change, Cliff, Judgement, NoiseRule, Source
 
 T = TypeVar("T")
@@ -28,8 +27,7 @@ Alive = Callable[[], None]  # called in long steps; an exception that it raises 
 class Workspace:
     """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`).
 
-    `vault` is where its files are read, which a workspace elsewhere has; that one is never written. `unshown` are the
-    changes whose pages wait for the end of `engine.pages_at_end`.
+    `unshown` are the changes whose pages wait for the end of `engine.pages_at_end`.
     """
 
     def __init__(
@@ -42,7 +40,6 @@ class Workspace:
         own_place: bool = True,
         events: list[str] | None = None,
         pipeline: "Pipeline | None" = None,
-        vault: Root = "",
     ) -> None:
         self.root = root
         self.settings = settings
@@ -52,7 +49,6 @@ class Workspace:
         self.own_place = own_place
         self.events = [] if events is None else events
         self.pipeline = pipeline or Pipeline()
-        self.vault = vault or root
         self.unshown: Change | None = None
 
     @property
