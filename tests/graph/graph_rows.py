@@ -28,12 +28,6 @@ def insert(database: Database, table: str, **columns: Any) -> None:
     database.execute(f"insert or replace into {table}({', '.join(columns)}) values({marks})", list(columns.values()))
 
 
-def of(database: Database, table: str, column: str, **columns: Any) -> Any:
-    """A column of the row with some values; None where there is none."""
-    where = " and ".join(f"{name} = ?" for name in columns)
-    return database.value(f"select {column} from {table} where {where}", list(columns.values()))
-
-
 def numbered(database: Database, agent_id: str, token: str, session_id: str, path: str, at_us: int) -> tuple[int, int]:
     """The numbers of a session and of an artifact of it."""
     batches.number(database, [(agent_id, token, session_id)])
@@ -58,7 +52,6 @@ def thread(
     *,
     agent_id: str = AGENT,
     harness: str | None = "codex",
-    lineage: str | None = None,
     status: str = "open",
     sessions: int = 4,
     sample: str = "In lantern the retry loop of src/queue.py was bounded so that a dead broker cannot block a start.",
@@ -66,11 +59,11 @@ def thread(
     number: str | int = 1,
 ) -> str:
     """The head of a thread and what it left to do; gives its id."""
-    thread_id = thread_of(agent_id, name, lineage, harness)
+    thread_id = thread_of(agent_id, name, harness)
     insert(
         database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id, thread_key=name,
         label=f"{name or 'no project'} ({harness})" if harness else name,
-        project=f"/home/ada/code/{name}" if name else None, session_key=lineage, harness=harness, status=status,
+        project=f"/home/ada/code/{name}" if name else None, session_key=None, harness=harness, status=status,
         sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
         source_ref=path_of(number, day[:10]), sample=sample,
     )  # fmt: skip
@@ -81,9 +74,9 @@ def thread(
     return thread_id
 
 
-def thread_of(agent_id: str, name: str | None, lineage: str | None = None, harness: str | None = "codex") -> str:
+def thread_of(agent_id: str, name: str | None, harness: str | None = "codex") -> str:
     """The id of a thread."""
-    return id_of("t", agent_id, name or "", lineage or "", harness or "")
+    return id_of("t", agent_id, name or "", "", harness or "")
 
 
 def session(
@@ -94,14 +87,13 @@ def session(
     sentence: str,
     *,
     next_steps: tuple[str, ...] = (),
-    harness: str = "codex",
 ) -> None:
     """A session of a thread."""
     insert(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
         session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
         node_id=id_of("s", AGENT, number), source_ref=path_of(number, day[:10]),
-        sentence=sentence, harness=harness,
+        sentence=sentence, harness="codex",
     )  # fmt: skip
     for step in next_steps:
         statement(database, "next", step, day, number=number, thread_id=thread_id)

@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
-from workbench import NOW, Vault
+from workbench import Vault
 
-from signet_sync.app.workspace import opened
-from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages.stage import compose_page
-from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import NODES
-from signet_sync.text.token_estimate import estimate_tokens
 
-NOW_US = parse_instant(NOW) or 0
 PRISM = "/home/ada/code/prism"
 
 
@@ -69,32 +63,6 @@ def test_a_removal_takes_the_files_that_carry_the_token_of_the_other_identity(va
     vault.reindex("--full")
     assert vault.dump() == before
     assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
-
-
-def test_a_removal_takes_an_invalid_file_under_the_other_identity(vault: Vault) -> None:
-    vault.put(made.summary(session_id="s2"))
-    (path,) = vault.put(made.summary(session_id="s2", session_key="K1", content_sha256="0" * 64))
-    vault.put(made.summary(session_id="s3", session_key="K1", captured_at="2026-03-26T10:00:00.000Z"))
-    assert vault.problems(vault.reindex())[path][1] == "hash-mismatch"
-    vault.call("remove", "s2", "--reason", "asked", "--yes")
-    assert not (vault / path).exists()
-    assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
-
-
-# ── budgets ──
-
-
-def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault) -> None:
-    for number in range(1, 29, 2):
-        path = vault.session(number)["summary"]
-    vault.reindex()
-    (vault / path).write_bytes(b"nothing valid")
-    vault.reindex()
-    for budget in (500, 1_400, 2_900):
-        with opened(str(vault.root), Settings(budget_tokens=budget)) as workspace:
-            page, _, _ = compose_page(workspace, "default", NOW_US)
-        assert "[!warning]" in page.text
-        assert estimate_tokens(page.text) <= budget
 
 
 # ── clocks that ran ahead ──

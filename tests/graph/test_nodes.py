@@ -1,7 +1,5 @@
 """Nodes of a session: pieces that cover a transcript, ids that stay, edges that lead from a piece to what tells it."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,15 +74,6 @@ def test_pieces_cover_the_text_and_are_bounded(text, limit):
     assert limit < 8 or all(p.tokens == rough_tokens(text[p.start : p.end]) <= limit for p in pieces)
 
 
-def test_whole_turns_stay_together_while_they_fit():
-    assert slices("") == [] and slices("hi") == ["hi"]
-    text = "".join(turn("User" if n % 2 else "Assistant", 10, WORDS * 8, n) for n in range(20))
-    pieces = slices(text)
-    assert len(pieces) > 2 and all(piece.startswith("## ") and piece.endswith("\n\n") for piece in pieces)
-    for one, two in pairwise(pieces):
-        assert rough_tokens(one + two[: two.find("\n## ", 1) + 1]) > CHUNK_TOKENS * 3 // 4
-
-
 @pytest.mark.parametrize(("words", "end"), [
     ("\n\n".join([WORDS * 6] * 40), "\n\n"), ("\n".join([WORDS] * 300), "\n"), (WORDS * 300, " "), ("灯" * 5000, "灯"),
 ], ids=["paragraphs", "lines", "words", "one word"])  # fmt: skip
@@ -150,13 +139,11 @@ def test_times_of_pieces_are_those_of_their_turns():
     found = chunks(text, started_us=T - 3 * HOUR)
     hours = [((n.earliest_us - T) // HOUR, (n.latest_us - T) // HOUR) for n in found]
     assert hours == [(-2, -2), (-1, -1), (-1, -1), (-1, 1)]
-    # A turn without a time has that of the one before.
+    # A turn without a time has that of the one before, a transcript without any its session's.
     text = f"### user · {stamp(8)}\n\n{WORDS * 60}\n\n### assistant\n\n{WORDS * 60}\n\n"
     assert [(n.earliest_us - T) // HOUR for n in chunks(text)] == [-2, -2]
     (node,) = make_nodes([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
     assert (node.earliest_us, node.latest_us) == (T - HOUR, T)
-    (node,) = make_nodes([source(started_us=None, membership_us=T - HOUR)], None).nodes
-    assert (node.earliest_us, node.latest_us) == (T - HOUR, T - HOUR)
 
 
 def test_labels_say_the_first_words():
@@ -208,13 +195,6 @@ def test_ids_stay_when_an_artifact_is_added_and_differ_between_agents(sources):
     assert not before & {n.id for n in others.nodes}
     other_session = make_nodes([s._replace(session_id="5e56") for s in sources], None)
     assert not before & {n.id for n in other_session.nodes}
-
-
-def test_equal_pieces_and_equal_instants_have_ids_of_their_own():
-    text = turn("User", 10, WORDS * 50) * 4
-    two = [source("transcript", content=text), source("transcript", T, text, source_path="memory/b.md")]
-    found = [chunk for whole in make_nodes(two, None).nodes for chunk in chunks_of(whole, text)]
-    assert len({n.id for n in found}) == len(found) == 8
 
 
 @given(st.integers(0, 70_000_000), st.integers(0, 70_000_000))

@@ -14,7 +14,6 @@ from workbench import Vault, numbered, sampled
 from signet_sync.graph.nodes import make_place, possible_roots
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
-from signet_sync.statements.store import list_of_thread
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"
@@ -177,22 +176,6 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
         assert session_list.page(database, "default", SessionFilter(project="tern")).entries == []
         assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
         assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
-
-
-def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(database: Database) -> None:
-    first = "# One\n\n## Next steps\n\n- trim the wick\n\n## Blockers\n\n- waiting for the signing key from ops\n"
-    then = "# Two\n\n## Resolved\n\n- Waiting for the signing key from ops.\n\n## Next steps\n\n- fill the lamp\n"
-    _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
-    thread = database.value("select thread_id from memory_thread_heads")
-    assert ("next", "fill the lamp") in (left := list_of_thread(database, "default", thread))
-    assert not [text for kind, text in left if kind == "blocker"]
-    stages = pipeline()
-    drop(database, later)
-    follow(database, stages, later)
-    left = list_of_thread(database, "default", thread)
-    assert left == [("next", "trim the wick"), ("blocker", "waiting for the signing key from ops")]
-    before = rows(database, stages)
-    assert rebuilt(database, stages) == before
 
 
 def test_a_step_is_done_while_a_session_that_states_nothing_came_to_it(database: Database) -> None:

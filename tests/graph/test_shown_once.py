@@ -60,19 +60,10 @@ def test_whoever_comes_first_the_same_is_shown(tmp_path: Path, first: str) -> No
     assert vault.dump() == vault.dump_from_scratch()
 
 
-def test_more_kinds_of_content_come_before_a_later_time(tmp_path: Path) -> None:
+def test_of_another_harness_it_is_another_session(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     write(vault, "ours")
-    vault.put(made.compaction(session_id=ID, captured_at="2026-03-28T11:00:00.000Z", body="# Compacted\n\nNo more.\n"))
-    vault.reindex()
-    assert shown(vault) == ["ours"]
-
-
-@pytest.mark.parametrize("harness", ["codex", None])
-def test_of_another_harness_it_is_another_session(tmp_path: Path, harness: str | None) -> None:
-    vault = Vault(tmp_path / "vault")
-    write(vault, "ours")
-    write(vault, "signet", minute=2, harness=harness)
+    write(vault, "signet", minute=2, harness="codex")
     vault.reindex()
     assert shown(vault) == ["ours", "signet"]
 

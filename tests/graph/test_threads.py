@@ -126,12 +126,6 @@ def test_what_a_session_lists_as_open_is_its_status(kinds, status):
     assert told([SUMMARY], items).status == status
 
 
-@given(st.data())
-def test_any_order_brings_the_same(data):
-    sources = [source(), source("compaction", at=T), source("transcript", at=T), source(at=T + HOUR)]
-    assert told(data.draw(st.permutations(sources)), {}) == told(sources, {})
-
-
 # --- a session that was resumed: its newest summary tells it, unless that is a form ---
 
 DONE = "In lantern the importer of src/importer.py skips empty files now, and a test of it passes on all machines."
@@ -209,11 +203,11 @@ def test_an_arc():
         "Decisions:\n- Drain five\n- Database: SQLite\n\n"
         "Open:\n- blocker: CI has no zstd\n- next: Ship 0.4\n- next: Tell Mira\n- question: Whose key is it?"
     )
-    assert node._replace(content=None) == (
-        "default", arc_id(LANTERN, "2026-W13"), "arc", "condensation", 1, None, LANTERN.id, None, None,
-        sessions[0].earliest_us, sessions[2].latest_us, 0, len(node.content),
-        "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.", None,
+    assert (node.id, node.depth, node.label) == (
+        arc_id(LANTERN, "2026-W13"), 1,
+        "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.",
     )  # fmt: skip
+    assert (node.earliest_us, node.latest_us) == (sessions[0].earliest_us, sessions[2].latest_us)
 
 
 def test_an_epoch():
@@ -224,10 +218,8 @@ def test_an_epoch():
         f"- 2 sessions of 2026-W13: Lit the lantern on day 0. ({newer.id})\n"
         f"- 2 sessions of 2026-W12: Lit the lantern on day -7. ({older.id})"
     )
-    assert node._replace(content=None) == (
-        "default", epoch_id(LANTERN, "2026-Q1"), "epoch", "condensation", 2, None, LANTERN.id, None, None,
-        older.earliest_us, newer.latest_us, 0, len(node.content), "2 weeks of 2026-Q1: Lit the lantern on day 0.", None,
-    )  # fmt: skip
+    assert (node.id, node.label) == (epoch_id(LANTERN, "2026-Q1"), "2 weeks of 2026-Q1: Lit the lantern on day 0.")
+    assert (node.earliest_us, node.latest_us) == (older.earliest_us, newer.latest_us)
 
 
 def test_ids_are_of_thread_and_period_and_below_two_there_is_none():
