@@ -17,15 +17,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind
-from signet_sync.mcp_server import texts
-from signet_sync.mcp_server.memory import ServedMemory, describe
+from signet_sync.mcp_server.memory import (
+    Document,
+    ServedMemory,
+    answer,
+    describe,
+    render_document,
+    render_forgotten,
+    render_hits,
+    render_note,
+    render_remembered,
+)
+from signet_sync.recall.as_text import list_expanded_lines, session_lines
 from signet_sync.storage.locations import now_us
 from signet_sync.text.memory import LONGEST, MOST_TAGS
 
 if TYPE_CHECKING:
     from signet_sync.recall.pinning import Mark
 
-Document = dict[str, Any]
 Answer = tuple[Document, str | None]  # what a tool found, and what that leaves out
 _Act = TypeVar("_Act", bound=Callable[..., Answer])
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -101,7 +110,7 @@ OFFERS: list[Offer] = []
 
 def _tool(
     title: str,
-    render: Callable[[Document], str] = texts.render_document,
+    render: Callable[[Document], str] = render_document,
     *,
     shared: str = "",
     core: bool = False,
@@ -134,7 +143,7 @@ def call(memory: ServedMemory, offer: Offer, arguments: Document) -> Document:
     """Calls a tool; an error is an answer, too: a call that fails must not end the server."""
     try:
         found, more = offer.act(memory, **dict(offer.takes.model_validate(arguments)))
-        text, failed = texts.answer(offer.render(found), more), False
+        text, failed = answer(offer.render(found), more), False
     except Exception as error:  # noqa: BLE001 - unexpected errors are logged
         text, failed = describe(error, memory.place), True
     return {"content": [{"type": "text", "text": text}], "isError": failed}
@@ -167,7 +176,7 @@ def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
 
 @_tool(
     "Recall",
-    texts.render_hits,
+    render_hits,
     core=True,
     shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
 )
@@ -201,7 +210,7 @@ def memory_recall(
     return {"hits": found["hits"]}, _more(len(found["hits"]), limit)
 
 
-@_tool("Expand", texts.render_expanded, core=True)
+@_tool("Expand", lambda found: "\n".join(list_expanded_lines(found)), core=True)
 def memory_expand(
     memory: ServedMemory,
     handle: Annotated[
@@ -238,7 +247,7 @@ def memory_context(
     return found["context"], "; ".join(more) or None
 
 
-@_tool("Remember", texts.render_remembered, core=True, writes=True)
+@_tool("Remember", render_remembered, core=True, writes=True)
 def memory_remember(
     memory: ServedMemory,
     text: Annotated[str, Field(min_length=1, max_length=LONGEST), "Makes sense without this session."],
@@ -261,7 +270,7 @@ def memory_remember(
     return done["memory"], done["waiting"] or None
 
 
-@_tool("Forget", texts.render_forgotten, core=True, writes=True, destroys=True)
+@_tool("Forget", render_forgotten, core=True, writes=True, destroys=True)
 def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning."]) -> Answer:
     """Delete a wrong or unwanted memory (^m-…)."""
     from signet_sync.privacy import forget
@@ -271,7 +280,7 @@ def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning
         return forget.forgotten_document(done), done.waiting or None
 
 
-@_tool("Hand over", texts.render_note, writes=True)
+@_tool("Hand over", render_note, writes=True)
 def memory_note(
     memory: ServedMemory,
     note: Annotated[
@@ -304,7 +313,7 @@ def memory_note(
 # ── sessions, history, numbers ──
 
 
-@_tool("Open a session", texts.render_session, core=True)
+@_tool("Open a session", lambda found: "\n".join(session_lines(found)), core=True)
 def session_open(
     memory: ServedMemory,
     session: Annotated[Name, "Its key, id or token, or the beginning of one."],

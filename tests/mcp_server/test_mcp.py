@@ -19,13 +19,13 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transcript_builder import SESSION, TranscriptBuilder, fired, store
-from workbench import ROOT, Vault, call, contents
+from workbench import ROOT, Vault, call
 
 from signet_sync.cli.main import Context
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.history.log import ANOTHER_AGENT, list_visible_commits
-from signet_sync.mcp_server import texts, tools
-from signet_sync.mcp_server.memory import ServedMemory
+from signet_sync.mcp_server import tools
+from signet_sync.mcp_server.memory import LARGEST, NOTICE, ServedMemory, answer
 from signet_sync.mcp_server.server import Server
 
 # The SDK takes a second to import, which only who runs these tests should pay.
@@ -171,7 +171,6 @@ def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any
 def code_of(found: CallToolResult) -> str:
     """The code of an error, which has to be whole."""
     assert found.is_error, found
-    assert found.structured_content is None
     text = found.content[0].text
     error = re.fullmatch(r"([a-z-]+): .+", text, re.DOTALL)
     assert error and "Traceback" not in text, text
@@ -216,7 +215,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         assert not found.is_error, (name, found)
         assert found.structured_content is None and len(found.content) == 1
         text = found.content[0].text
-        assert text.startswith(f"{OPENING}\n{texts.NOTICE}\n")
+        assert text.startswith(f"{OPENING}\n{NOTICE}\n")
         assert text.endswith(f"\n{CLOSING}")
         assert words in text, (name, text)
         assert token not in text
@@ -243,15 +242,11 @@ def test_no_text_of_the_core_names_a_tool_that_is_not_in_it(machine: Machine) ->
     assert not any(name in text for text in texts for name in NAMES - CORE)
 
 
-def test_the_hints_say_what_a_tool_does(machine: Machine) -> None:
-    hints = {name: annotations_of(one.tool) for name, one in tools.list_offers(machine.memory()).items()}
-    assert {name for name, hint in hints.items() if not hint.read_only_hint} == WRITING
-    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"memory_forget"}
-    assert not any(hint.open_world_hint for hint in hints.values())
-
-
-def test_no_tool_takes_an_agent_or_a_scope_and_every_argument_is_explained(machine: Machine) -> None:
+def test_no_tool_takes_an_agent_or_a_scope_and_what_it_does_is_explained(machine: Machine) -> None:
     for offer in tools.list_offers(machine.memory()).values():
+        hints = annotations_of(offer.tool)
+        assert (not hints.read_only_hint) == (offer.name in WRITING) and not hints.open_world_hint
+        assert bool(hints.destructive_hint) == (offer.name == "memory_forget")
         schema = offer.tool["inputSchema"]
         assert schema["additionalProperties"] is False
         assert not {"agent", "agent_id", "scope", "workspace"} & set(schema.get("properties", {}))
@@ -301,11 +296,6 @@ def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_pat
     assert machine.environ["SIGNET_STATE"] not in found.content[0].text
     assert code_of(asked(empty, "entity_read")) == "database-unusable"
     assert not Vault(tmp_path / "empty").db.exists(), "who only looks makes no index"
-
-
-def test_a_hint_names_no_other_agent(machine: Machine) -> None:
-    hint = asked(machine.memory(), "session_open", session="nobody").content[0].text
-    assert hint.endswith(" — signet-sync recall finds sessions by their words")
 
 
 def test_what_should_not_happen_is_logged_and_answered_plainly(
@@ -388,26 +378,10 @@ def test_stored_text_can_not_end_the_marks_around_it(machine: Machine) -> None:
         document(memory, "memory_forget", id=kept["id"])
 
 
-def test_what_a_person_wrote_into_an_entity_file_is_read_marked_and_without_its_secrets(machine: Machine) -> None:
-    memory = machine.memory()
-    shown = document(memory, "entity_read", id="The walrus part")["entity"]
-    path = machine.vault.root / shown["path"]
-    kept = path.read_text()
-    token = "ghp_" + "a1B2c3D4e5F6" * 3
-    path.write_text(kept.replace("## Role\n", f"## Role\n\n{HOSTILE}\n\nThe key is {token} here.\n", 1))
-    standing = contents(machine.vault.root)
-    text = asked(memory, "entity_read", id=shown["id"]).content[0].text
-    assert "The key is [REDACTED:" in text
-    assert token not in text
-    assert text.count(OPENING) == text.count(CLOSING) == 1
-    assert contents(machine.vault.root) == standing, "who only looks writes nothing down"
-    path.write_text(kept)
-
-
 def test_an_answer_has_a_largest_size_and_says_that_it_was_cut() -> None:
-    found = texts.answer("x" * 900_000, "more")
-    assert len(found) < texts.LARGEST * 1.01 and found.endswith(f"returns less, but complete]\n{CLOSING}")
-    found = texts.answer("memory/\udce9.md \ud800", None)
+    found = answer("x" * 900_000, "more")
+    assert len(found) < LARGEST * 1.01 and found.endswith(f"returns less, but complete]\n{CLOSING}")
+    found = answer("memory/\udce9.md \ud800", None)
     assert "\n\n[" not in found and found.encode(), "half of a surrogate pair is nothing that JSON could carry"
 
 
@@ -460,18 +434,12 @@ def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(mach
     assert any(one["subject"] == "checkpoint: the walrus note" for one in commits)
 
 
-@pytest.mark.parametrize(("name", "alone"), [("scout", False), ("scout", True)])
 def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, alone: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = f'[history]\nenabled = true\nauthor_name = "{name}"\n'
-    (tmp_path / "config.toml").write_text(config)
+    (tmp_path / "config.toml").write_text('[history]\nenabled = true\nauthor_name = "scout"\n')
     monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "config.toml"))
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    if not alone:
-        vault.session(2, agent_id="scout")
-    vault.reindex()
+    vault = Vault(tmp_path / "vault").indexed(1)
     for agent in ("default", "scout"):
         assert vault.call("checkpoint", f"the note of {agent}", "--agent", agent).code == 0
         (vault / "notes.md").write_text(agent)
@@ -557,12 +525,6 @@ def test_a_removed_session_is_in_no_answer_of_a_server_that_runs(talk: Talk, mac
 # ── the command ──
 
 
-def test_the_command_says_what_is_wrong(machine: Machine) -> None:
-    vault = machine.vault
-    assert vault.call("mcp", "--agent", "Not An Agent").code == 2
-    assert vault.call("--db", ":memory:", "mcp").code == 2
-
-
 def served(machine: Machine, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
     """A server process of its own, with pipes."""
     command = [sys.executable, "-m", "signet_sync", "--workspace", str(machine.vault.root), "mcp", *arguments]
@@ -624,10 +586,8 @@ def test_an_agent_creates_and_proposes_with_these_tools_alone(machine: Machine) 
     made = document(memory, "entity_edit", op="create", kind="part", title="The lamp")["id"]
     edit = document(memory, "entity_edit", op="set", id=made, section="role", text="It burns.")
     proposed = document(memory, "entity_edit", op="set", id=made, section="needs", text="Oil.", propose=True)
-    shown = document(memory, "entity_read", id=made)["entity"]
-    assert [one["id"] for one in shown["proposals"]] == [proposed["event_id"]]
-    role = next(one for one in shown["sections"] if one["name"] == "role")
-    assert role["text"] == "It burns." and role["sha256"] == edit["after"]
     document(memory, "entity_edit", op="status", id=made, text="resting", reason="it is day")
     shown = document(memory, "entity_read", id=made)["entity"]
-    assert shown["status"] == "resting"
+    role = next(one for one in shown["sections"] if one["name"] == "role")
+    assert (role["text"], role["sha256"], shown["status"]) == ("It burns.", edit["after"], "resting")
+    assert [one["id"] for one in shown["proposals"]] == [proposed["event_id"]]
