@@ -9,7 +9,7 @@ from signet_sync.app import unchanged
 from signet_sync.app.unchanged import Look
 from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context
-from signet_sync.formats.timestamps import DAY, iso
+from signet_sync.formats.timestamps import DAY
 from signet_sync.integrity import report
 from signet_sync.memories.score import day_start
 from signet_sync.memories.store import promotions
@@ -17,7 +17,7 @@ from signet_sync.pages.store import pages
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.engine import run_pass_mending
-from signet_sync.sync.store import counts, passes, violations
+from signet_sync.sync.store import counts, passes
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
@@ -81,8 +81,6 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     next_us = pages.next_instant(database)
     until = day_start(now_us) + DAY
     until = min(until, next_us) if next_us is not None else until
-    if settings.seals_keep_days and violations.list_older(database, iso(until - int(settings.seals_keep_days * DAY))):
-        return None
     hits = settings.recall_retention_days
     if hits and promotions.any_before(database, until - int(hits * DAY)):
         return None

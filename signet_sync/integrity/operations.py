@@ -73,10 +73,8 @@ def _require_seal(database: Database, path: str) -> Seal:
 def _read_sealed(seal: Seal) -> bytes:
     raw = unpack_seal(seal.packed)
     if raw is None:
-        let_go = seal.packed is not None and not seal.packed
-        how = "deleted by retention (seals.keep_days)" if let_go else "lost with a database"
         raise UsageError(
-            f"the sealed bytes of this file were {how}",
+            "the sealed bytes of this file were lost with a database",
             path=seal.path,
             hint="restore it from a copy of your own, or accept it with --reason",
         )

@@ -193,7 +193,7 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
         digest=new.seal.digest,
         body_sha256=new.seal.body_sha256,
         file_sha256=new.seal.file_sha256,
-        # A seal whose bytes were deleted gets new ones, until retention deletes them: an interrupted flow needs them.
+        # A seal whose bytes were lost gets new ones: an interrupted flow needs them.
         packed=pack_seal(made.raw),
     )
     before = old.memory_sentence if old is not None else None

@@ -143,9 +143,6 @@ class Settings:
     agents_projects: tuple[str, ...] = _setting(
         (), "agents.projects", "Agents of projects, as `PATH=AGENT`; the longest path with the project counts."
     )
-    seals_keep_days: float = _setting(
-        0.0, "seals.keep_days", "Days until sealed bytes of an unchanged file are deleted; 0 never.", (0.0, 36500.0)
-    )
     log_level: str = _setting(
         "INFO", "log.level", "What is logged: this, and what is worse.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
@@ -352,7 +349,7 @@ _OF_WORKSPACE, _OF_USER = "workspace", "user"
 
 # What the unreadable part of a person's settings may have forbidden or required.
 _CAUTION: dict[str, Any] = {"llm_provider": "none", "recall_meaning": "paused"}
-_CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0, "seals_keep_days": 0.0}
+_CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0}
 _CAUTION |= {"backup_keep": 1000, "fleet_url": "", "fleet_removals": False}
 
 

@@ -26,7 +26,7 @@ class Known(NamedTuple):
 class Seal(NamedTuple):
     """The state of an immutable artifact when it was first valid.
 
-    `packed` holds its bytes: None if they were lost with a database, empty if they were deleted on purpose.
+    `packed` holds its bytes; without any they were lost with a database.
     """
 
     path: str

@@ -273,7 +273,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
         elif seal.digest != digest:
             new_seal = seal._replace(digest=digest)
-        elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
+        elif not seal.packed:  # these bytes are sealed from now on, in whatever form
             new_seal = seal._replace(file_sha256=file_sha)
         elif seal.file_sha256 != file_sha:
             notes.append(Note("reformatted", "the same values in another formatting"))

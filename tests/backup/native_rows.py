@@ -19,7 +19,6 @@ from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_backed_up
-from signet_sync.sync.store import violations
 from signet_sync.text.memory import memory_id
 from signet_sync.text.tags import derive
 
@@ -100,7 +99,6 @@ def put(database: Database) -> None:
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, '/home/ada', ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
-    violations.drop_bytes(database, [vault_path("transcript", 2)])
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
     place = live.LivePlace("/home/ada/code/lantern", "codex", "/home/ada/code/lantern", "git.example/ada/lantern", "")

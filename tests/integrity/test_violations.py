@@ -11,7 +11,7 @@ from crash_runner import KILLED, forked
 from workbench import NOW, Vault
 
 from signet_sync.storage import writing
-from signet_sync.sync.store import violations
+from signet_sync.sync.store.texts import keep
 
 LATER = "2026-03-30T12:00:00.000Z"
 
@@ -156,12 +156,13 @@ def test_trouble_with_one_of_several_is_told_while_the_rest_goes_on(vault):
     vault.reindex(now=LATER)
     assert len(opened(vault)) == 8
     with vault.database(readonly=False) as database:
-        violations.drop_bytes(database, [summaries[5]])
+        keep(database, [summaries[5]])
+        database.execute("update seals set packed = null where path = ?", (summaries[5],))
     words = ("violations", "restore", *summaries[4:8], "--yes", "--json", "--now", LATER)
     answer = vault.call(*words)
     assert answer.code == 1 and len(answer.json["restored"]) == 3
     (failed,) = answer.json["failed"]
-    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were deleted by retention")
+    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were lost with a database")
     assert sorted(opened(vault)) == sorted([*summaries[:4], summaries[5]])
     answer = vault.call("violations", "accept", "--all", "--reason", "r", "--yes", "--json", "--now", LATER)
     assert answer.code == 0 and len(answer.json["accepted"]) == 5 and opened(vault) == {}

@@ -178,7 +178,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     found, remarks = model.load(str(root), environ=environ, anyway=True)
     assert not may_ask_model(found) or resolve(found, None).kind == "none"
     assert not found.history_enabled
-    assert (found.recall_retention_days, found.seals_keep_days, found.backup_keep) == (0.0, 0.0, 1000)
+    assert (found.recall_retention_days, found.backup_keep) == (0.0, 1000)
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
     assert model.broken_values(str(root), environ) == []
     with pytest.raises(ConfigError):

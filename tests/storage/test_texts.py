@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import artifacts_fixture as made
@@ -17,11 +16,10 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.privacy import redact as privacy_redact
 from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import artifacts, texts, violations
+from signet_sync.sync.store import artifacts, texts
 from signet_sync.text.redaction import Cleaning
 from signet_sync.text.sanitizer import sanitize_line
 
-LATER = "2026-06-20T12:00:00.000Z"
 SECRET = "ghp_" + "Zq7xK2mV9pL4tR8wY1nB6cD3fG5hJ0sA2uE4"
 LEFT_TO_SEALS = "select source_path from memory_artifacts where content is null order by 1"
 
@@ -85,7 +83,8 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
     with plain.transaction():
         artifacts.insert_rows(plain, judged, 1)
     if bytes_go:
-        violations.drop_bytes(sealed, [one.path for one in judged])
+        texts.keep(sealed, [one.path for one in judged])
+        sealed.execute("update seals set packed = null")
         assert not list(sealed.execute(LEFT_TO_SEALS))
     rows = {one.path: one.row for one in judged}
     assert artifacts.rows_by_path(sealed, list(rows)) == rows == artifacts.rows_by_path(plain, list(rows))
@@ -109,32 +108,6 @@ def test_only_a_text_that_the_sanitizer_changed_and_a_manifest_stand_in_their_ro
     vault.reindex("--full")
     with vault.database() as database:
         assert {path for (path,) in database.execute(LEFT_TO_SEALS)} == left, "a rebuild finds the seals"
-
-
-# ── the bytes go ──
-
-
-def let_go(vault: Vault) -> None:
-    Path(os.environ["SIGNET_CONFIG"]).write_text("[seals]\nkeep_days = 30\n")
-    vault.reindex(now=LATER)
-
-
-def test_what_is_let_go_leaves_its_text_and_with_the_session_that_goes_to_the_last_word(vault: Vault) -> None:
-    with vault.database() as database:
-        before = stored_texts(database)
-    let_go(vault)
-    with vault.database() as database:
-        assert stored_texts(database) == before
-    assert vault.rows(LEFT_TO_SEALS) == [] and vault.rows("select 1 from seals where packed <> x''") == []
-    assert vault.hits("number2x")
-    vault.reindex("--full", now=LATER)
-    assert vault.rows(LEFT_TO_SEALS) == [] and vault.dump() == vault.dump_from_scratch()
-    gone = ("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", LATER)
-    assert vault.call(*gone).code == 0
-    with vault.database(readonly=False) as database:
-        assert not [word for word in words(database) if "number2" in word]
-        is_whole(database)
-    assert b"number2x" not in vault.db.read_bytes()
 
 
 def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vault: Vault) -> None:
@@ -190,7 +163,7 @@ def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_lo
 # ── passes and databases that break ──
 
 
-@pytest.mark.parametrize("damage", ["packed = null", "packed = zeroblob(20)", "packed = x''", None])
+@pytest.mark.parametrize("damage", ["packed = null", "packed = zeroblob(20)", None])
 def test_a_text_that_cannot_be_had_is_told_and_the_next_pass_reads_the_file_again(
     vault: Vault, damage: str | None
 ) -> None:

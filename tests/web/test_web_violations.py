@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from ui_pages import HOSTILE, asked, harmless, visitor
 
-from signet_sync.sync.store import violations as violations_store
+from signet_sync.sync.store.texts import keep
 from signet_sync.web import overview
 from signet_sync.web.formatting import ROWS, WIDE, difference
 
@@ -70,7 +70,8 @@ def test_each_sealed_file_has_what_heals_it_for_its_agent_alone(vault: Vault, mo
     assert ways == [f"/do/{one}" for one in ("restore", "accept") * 3]
     gone = sealed.rows[0]["path"]
     with vault.database(readonly=False) as database:
-        violations_store.drop_bytes(database, [gone])
+        keep(database, [gone])
+        database.execute("update seals set packed = null where path = ?", (gone,))
     assert not shown(vault)["sealed"].rows[0]["restorable"]
     assert "Its sealed bytes no longer exist" in visitor(vault.root).get("/violations").text
     monkeypatch.setattr(overview, "SEALED", 2)

@@ -1,11 +1,10 @@
-"""Stores what happened to sealed files: open violations, what a person accepted, redactions, expired bytes of seals."""
+"""Stores what happened to sealed files: open violations, what a person accepted, redactions."""
 
 import json
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.texts import keep
 
 
 class OpenViolation(NamedTuple):
@@ -170,28 +169,8 @@ def reword(database: Database, session: tuple[str, str, str], before: str, after
             )
 
 
-# ── bytes of seals, which are kept for a time ──
-
-# If the file is still as it was sealed, the bytes are a second copy; if it changed or is gone, they may be the last.
-_SECOND_COPIES = (
-    "length(packed) > 0 and exists(select 1 from files f where f.path = seals.path and f.verdict = 'indexed')"
-)
-
-
 def bytes_used(database: Database) -> tuple[int, int]:
     """Returns how many seals hold bytes, and the number of these bytes."""
     rows = database.execute("select count(*), coalesce(sum(length(packed)), 0) from seals where length(packed) > 0")
     count, size = next(rows)
     return count, size
-
-
-def list_older(database: Database, before_iso: str) -> list[str]:
-    """Returns paths that were sealed before an instant and whose bytes are a second copy."""
-    rows = database.execute(f"select path from seals where sealed_at < ? and {_SECOND_COPIES}", (before_iso,))
-    return [path for (path,) in rows]
-
-
-def drop_bytes(database: Database, paths: list[str]) -> None:
-    """Deletes the bytes of seals; unlike lost bytes, empty ones are not stored again. In the caller's transaction."""
-    keep(database, paths)
-    database.executemany("update seals set packed = x'' where path = ?", [(path,) for path in paths])
