@@ -5,33 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from signet_sync.digest.sentences import EMPTY, is_question, split, stems
+from signet_sync.digest.sentences import split
 from signet_sync.embeddings.store import near
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
-from signet_sync.graph.store import quotes
 from signet_sync.memories.store import memories
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PromptHit
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
-from signet_sync.recall.operations import RankedHit, drop_repeats, name_of_project, rank_hits
-from signet_sync.recall.operations import is_question as only_asks
+from signet_sync.recall.operations import RankedHit, drop_repeats, is_question, name_of_project, rank_hits
 from signet_sync.recall.search import Within
 from signet_sync.recall.store.rows import statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.text.digest_mark import ASKED
-from signet_sync.text.index_words import fold
 from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.sentences import basename
 
 # Words of a sentence; fewer beside one are a heading.
 _LEAST = 4
-# Of a session: words of a prompt that a sentence has, their share, that outside of quotes; sentences, and characters.
-_SHARED, _SHARE, _NEARLY_ALL, _PIECES, _PIECE = 2, 0.3, 0.6, 2, 240
-_SPEAKER, _SPEAKERS = late(r"…?(User|Assistant): "), {"User": "person", "Assistant": "agent"}
+_PIECE = 240  # characters of what a session came to
 _JOINT = late(r"\s(?:…|-)\s")
 
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere covers.
@@ -71,22 +66,25 @@ def worth_injecting(
     paths = [one.path for one in found if one.path is not None]
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
-    said, named, wanted = Said(), prompt.casefold(), stems(prompt)
+    said, stated, named = Said(), Said(), prompt.casefold()
     closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
     for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
+    for one in found:
+        if one.tier != "session":
+            stated.add(one.text, sentence=True)
     hits = list[PromptHit]()
     for one in found:
         of_session, project = places.get(one.path or "", ("", of_memories.get(one.id)))
         is_own = one.id in itself or one.path == RUNNING + session_id or (session_id and of_session == session_id)
         name = re.escape(basename(project).casefold())
         is_near = not name or belongs is None or belongs(project) or re.search(rf"(?<!\w){name}(?!\w)", named)
-        if is_own or not is_near or one.id in given or only_asks(one.text) or all(map(said.holds, _pieces(one.text))):
+        if is_own or not is_near or one.id in given or is_question(one.text) or all(map(said.holds, _pieces(one.text))):
             continue
         shown = _prompt_hit(one)
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
-            # Not only of the turn that was found: who said each sentence stands before it.
-            text = _tell_session(database, agent_id, session, one.text, wanted, said)
+            pieces = [piece for piece in _pieces(one.text) if not said.holds(piece) and not stated.holds(piece)]
+            text = _tell_session(session, pieces, said)
             shown = shown._replace(text=text, where=f"a session{name_of_project(session.project)}, {one.day}")
         if shown.text:
             hits.append(shown)
@@ -123,45 +121,14 @@ def _choose(
             *(one for one in meant if one.meant == 1 and one.text not in {g.text for g in good}),
         ]
     hits = list(rank_hits(database, within.agent_id, question, weighed, good[:_MOST]))
-    return _drop_restated(drop_repeats(hits))
+    return drop_repeats(hits)
 
 
-def _drop_restated(hits: Sequence[RankedHit]) -> list[RankedHit]:
-    """Returns the hits without sessions that only say what a statement among them says."""
-    stated = [fold(hit.text).rstrip(".!?…") for hit in hits if hit.tier != "session"]
-    return [hit for hit in hits if hit.tier != "session" or not any(text in fold(hit.text) for text in stated)]
-
-
-def _tell_session(
-    database: Database,
-    agent_id: str,
-    session: views.Told,
-    shown: str,
-    wanted: frozenset[str],
-    said: Said,
-) -> str:
-    """Returns what a session came to, if that was not given, and what was said in it on the `wanted` words."""
+def _tell_session(session: views.Told, pieces: Sequence[str], said: Said) -> str:
+    """Returns what a session came to, if that was not said, and what was found in it."""
     outcome = outcome_of(session.sentence, basename(session.project))
-    outcome = "" if said.holds(outcome) else outcome
-    quoted = quotes.read_of_session(database, (agent_id, session.token, session.id))
-    sources: list[tuple[str, str, float]] = [(quote.text, quote.speaker, _SHARE) for quote in quoted]
-    for text in _JOINT.split(shown):  # what an agent says while it works is seldom an answer
-        begun = _SPEAKER.match(text)
-        who = _SPEAKERS[begun[1]] if begun else ""
-        sources.append((text[begun.end() :] if begun else text, who, _NEARLY_ALL))
-    shares = {
-        (speaker, piece): shared
-        for text, speaker, least in sources
-        for piece in split(text)
-        if len(piece) <= _PIECE and not is_question(piece) and not EMPTY.match(piece)
-        if (shared := len(wanted & stems(piece))) >= max(_SHARED, least * len(wanted))
-    }
-    best = list[str]()
-    for speaker, piece in sorted(shares, key=lambda one: -shares[one]):
-        if len(best) < _PIECES and not said.holds(piece) and piece not in outcome:
-            best.append(f"{speaker}: “{piece}”" if speaker else piece)
-            said.add(piece, sentence=True)
-    return " … ".join(filter(None, [clause(ASKED.sub("", outcome), _PIECE), *best]))
+    outcome = "" if said.holds(outcome) else clause(ASKED.sub("", outcome), _PIECE)
+    return " … ".join(filter(None, [outcome, *(piece for piece in pieces if piece not in outcome)]))
 
 
 def _pieces(text: str) -> list[str]:
