@@ -37,19 +37,6 @@ _ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
 _TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end; what a person refused or took back begins otherwise
-# A pull request that a step is about; what follows its merge is another step.
-_PULL = late(
-    r"(?<!after merging )(?<!after )(?<!once )(?<!when )\b(?:PR|MR|pull request|merge request) #?(\d+)\b", re.IGNORECASE
-)
-_REVERTS = late(r"\brevert(?:ed|s|ing)?\b:?\W+(?:commit\W+)?(.{12,200}?)(?:[;。]|$)", re.IGNORECASE)
-# What a newer statement says of an older one: the older one's subject follows.
-_NO_LONGER = (
-    "instead of", "rather than", "no longer", "not any more", "not anymore", "replaces", "statt", "anstatt",
-    "anstelle von", "nicht mehr", "au lieu de", "plutôt que", "plutot que", "ne plus", "en lugar de", "en vez de",
-    "ya no", "em vez de", "invece di", "вместо", "больше не",
-)  # fmt: skip
-_NO_MORE = late(rf"\b(?:{'|'.join(_NO_LONGER)})\b\s*([^,.;()—–]{{3,80}})", re.IGNORECASE)
-
 
 # Of a change most statements were there before.
 _kept = lru_cache(maxsize=8_192)
@@ -115,11 +102,10 @@ def settle_statements(
         *_end_named(known, outcomes),
         *_end_relisted(still),
         *_end_restated(still),
-        *_end_taken_back(still),
         *_end_carried_out(still, outcomes),
         *_works_now(still, outcomes),
     )
-    for number, status, by in (*ends, *_end_reverted(still, outcomes), *_apply_marks((*known, *earlier), marks, own)):
+    for number, status, by in (*ends, *_apply_marks((*known, *earlier), marks, own)):
         found[number] = status, by
     return found
 
@@ -203,33 +189,6 @@ def _words(text: str, *, numbers: bool) -> frozenset[str]:
     return frozenset((_ASCII_WORD if text.isascii() else _WORD).findall(text)) - COMMON
 
 
-def _end_taken_back(known: Sequence[Known]) -> _Ends:
-    """Yields what a later statement names after "instead of", "no longer" or the like."""
-    by_time = [(one, one.text.casefold()) for one in sorted(known, key=lambda one: (one.at_us, one.id))]
-    for place, (newer, _) in enumerate(by_time):
-        for subject in filter(None, _subjects(newer.text)):
-            rarest = max(subject, key=len)
-            for older, low in by_time[:place]:
-                # Looking for one word of it costs little, and nearly always answers. A CJK pair may stand apart.
-                if older.kind != newer.kind or (rarest not in low and low.isascii()):
-                    continue
-                if older.speaker == "person" != newer.speaker:
-                    continue
-                said = stems(older.text)
-                # The older one is about little else, and did not decide against the same itself.
-                about = subject <= said and len(subject) >= 0.3 * len(said)
-                if about and older.at_us < newer.at_us and not _subjects(older.text):
-                    yield older.number, "replaced", newer.id
-
-
-@_kept
-def _subjects(text: str) -> tuple[frozenset[str], ...]:
-    """Returns the words of what a statement says is no longer so."""
-    if not any(map(text.casefold().__contains__, _NO_LONGER)):
-        return ()
-    return tuple(stems(gone[1]) for gone in _NO_MORE.finditer(text))
-
-
 def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     """Yields the steps, blockers and questions that a later session did: its words stand in a deed, or what it came to.
 
@@ -248,9 +207,6 @@ def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _En
             sessions.setdefault(word, set()).add(one.session)
     count = len({one.session for one in known} | {one.session for one in outcomes}) + 2
     for step in steps:
-        if _is_merged(step, outcomes):
-            yield step.number, "done", None
-            continue
         weights = {word: log(count / len(sessions[word])) for word in stems(step.text)}
         whole = sum(weights.values())
         shared = Counter(chain.from_iterable(having.get(word, ()) for word in weights))
@@ -261,12 +217,6 @@ def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _En
             if len(weights) >= _FEWEST and sum(weights[word] for word in words & weights.keys()) >= share * whole:
                 yield step.number, "done", None
                 break
-
-
-def _is_merged(step: Known, outcomes: Sequence[Outcome]) -> bool:
-    """Returns whether a later session merged the pull request that a step names."""
-    named = [f"(#{found[1]})" for found in _PULL.finditer(step.text)]
-    return any(one.at_us > step.at_us and number in one.deeds for one in outcomes if named for number in named)
 
 
 def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str], float]]:
@@ -290,21 +240,6 @@ def _works_now(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
     for one, command in tried:
         if any(command in some and (by.at_us > one.at_us or by.session == one.session) for by, some in worked):
             yield one.number, "done", None
-
-
-def _end_reverted(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
-    """Yields what a session decided whose commit a later one reverts."""
-    for deed in outcomes:
-        for undone in _REVERTS.finditer(deed.sentence):
-            subject = stems(undone[1])
-            for before in outcomes:
-                shared = len(subject & stems(before.sentence))
-                if before.at_us < deed.at_us and len(subject) >= _FEWEST and shared >= _SAME * len(subject):
-                    yield from (
-                        (one.number, "withdrawn", None)
-                        for one in known
-                        if one.session == before.session and one.kind == "decision"
-                    )
 
 
 def _apply_marks(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:

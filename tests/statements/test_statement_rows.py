@@ -157,13 +157,13 @@ def test_an_artifact_states_each_thing_once(database):
 
 
 def test_two_agents_and_two_projects_share_nothing(database):
-    body = "## Decisions\n- Lamp: burn the oil\n"
+    body = "## Decisions\n- Lamp: burn 5 barrels of oil\n"
     put(database, stated(body, 1), stated(body, 2, agent="scout"), stated(body, 3, project="/code/prism"))
     assert len({row[1] for row in dump(database)["statements"]}) == 3
-    newer = "## Decisions\n- The lamp is to burn wax, no longer oil\n"
+    newer = "## Decisions\n- Lamp: burn 7 barrels of oil\n"
     put(database, stated(newer, 4, agent="scout"), stated(newer, 5, project="/code/prism"))
     found = database.execute(
-        "select agent_id, project, status from statements where text like '%burn the oil' order by 1, 2"
+        "select agent_id, project, status from statements where text like '%burn 5 barrels%' order by 1, 2"
     )
     assert list(found) == [
         ("default", PROJECT, "open"), ("default", "/code/prism", "replaced"), ("scout", PROJECT, "replaced")
@@ -192,7 +192,7 @@ def test_what_is_struck_out_is_done_until_it_is_said_again(database):
 
 # ── what ends, and holds again when its end goes ──
 
-OIL, WAX = "The lamp is to burn whale oil", "The lamp is to burn wax instead of whale oil"
+OIL, WAX = "The lamp is to burn 5 barrels of oil", "The lamp is to burn 7 barrels of oil"
 
 
 def test_what_a_removed_session_replaced_holds_again(database):
@@ -314,7 +314,7 @@ def test_beyond_the_compared_only_ticks_and_marks_end_a_statement(database, monk
 
 # ── the same however it came to be ──
 
-WORDS = st.sampled_from(["oil", "**Oil**", "the whale oil", "wax instead of whale oil", "5 lamps", "7 lamps"])
+WORDS = st.sampled_from(["oil", "**Oil**", "the whale oil", "5 lamps", "7 lamps"])
 BEGINNINGS = ["", "The lamp burns ", "The keeper trims "]
 ITEM = st.tuples(st.sampled_from(["- ", "- [x] ", "- [ ] "]), st.sampled_from(BEGINNINGS), WORDS)
 OPEN = st.sampled_from(["- send the oil order\n", "- the oil order is not approved yet\n", "- [x] the oil order\n"])

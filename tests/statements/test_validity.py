@@ -60,10 +60,9 @@ STEP = held("Measure the retry loop of the queue", "next")
 BLOCKER = held("The signing key of the release is missing", "blocker")
 QUESTION = held("Which budget has the retry loop?", "question")
 WISH = held("Answers are short and in German", "preference", speaker="person")
-INSTEAD = "Postgres is used instead of SQLite for the ledger"
+AGAIN = "Storage: the whole ledger is kept in SQLite"
 LONG = held("Add a layer of checks between making and sending an order (caps, rates, the keeper confirms)", "next")
 MADE = "feat: add checks of an order: caps and rates"
-PULL = held("PR #174 (lanterns) is open, to be merged", "next")
 DEAD = held('"oil run wick" is not a command here; "run wick" worked', "tried")
 REFUSED = held('The person refused "oil run wick": “never by force”', "tried")
 LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
@@ -72,19 +71,13 @@ LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
 ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "a newer list of the session": (STEP, (said("Ship the release", 2, "next", session=1),), "replaced"),
     "newer blockers of the session": (BLOCKER, (said("No broker answers", 2, "blocker", session=1),), "replaced"),
-    "nearly the same words": (STORE, (said("Storage: the whole ledger is kept in SQLite"),), "replaced"),
+    "nearly the same words": (STORE, (said(AGAIN),), "replaced"),
     "another number": (
         held("The retry loop has a budget of 5 tries"), (said("The retry loop has a budget of 12.5 tries"),), "replaced"
     ),
     "a person over an agent": (STORE, (said("Storage: ledger kept in SQLite", speaker="person"),), "replaced"),
     "a person over themselves": (WISH, (said("Short answers in German", 2, "preference", speaker="person"),),
                                  "replaced"),
-    "instead of": (STORE, (said(INSTEAD),), "replaced"),
-    "no longer": (STORE, (said("The ledger is no longer kept in SQLite"),), "replaced"),
-    "rather than": (STORE, (said("Files rather than the SQLite ledger"),), "replaced"),
-    "in German": (held("Der Speicher ist SQLite"), (said("Postgres statt SQLite"),), "replaced"),
-    "in French": (held("Le stockage utilise SQLite"), (said("Postgres au lieu de SQLite"),), "replaced"),
-    "in Russian": (held("Хранилище на SQLite"), (said("Postgres вместо SQLite"),), "replaced"),
     "a deed with the step's words": (STEP, (came("Measured the retry loop of the queue: 4 ms"),), "done"),
     "a deed of a session that goes on": (STEP, (came("The queue's retry loop was measured", status="open"),), "done"),
     "a deed of unknown end": (STEP, (came("The queue's retry loop was measured", status=None),), "done"),
@@ -99,19 +92,13 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "a commit with its branch and name": (LONG, (came(deeds=f"[pier 1a2b3c4] {MADE}"),), "done"),
     "a dead end that worked later": (DEAD, (came(worked="run wick\noil run wick"),), "done"),
     "a dead end that worked in its session": (DEAD, (came(day=0, session=1, worked="oil run wick"),), "done"),
-    "a merged pull request": (PULL, (came(deeds="Light the lanterns (#174)"),), "done"),
-    "a revert": (
-        STORE,
-        (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 3)),
-        "withdrawn",
-    ),
     "done, by its id": (STEP, (marked(STEP, "done", 2, by=HELD, text="x"),), "done"),
     "withdrawn, by its id": (STORE, (marked(STORE, "withdrawn", 2, by=HELD, text="x"),), "withdrawn"),
     "done, by an older wording": (STEP, (marked(STEP, "done", 2, text="Measure the queue's retry loop"),), "done"),
     "withdrawn, whenever it was said": (STORE, (marked(STORE, "withdrawn", 0),), "withdrawn"),
     "the last mark": (STEP, (marked(STEP, "open", 2), marked(STEP, "done", 3)), "done"),
     "what a person marks is above what was said": (
-        STORE, (said(INSTEAD), marked(STORE, "withdrawn", 3)), "withdrawn"
+        STORE, (said(AGAIN), marked(STORE, "withdrawn", 3)), "withdrawn"
     ),
 }  # fmt: skip
 
@@ -137,19 +124,6 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
         held("The retry loop has a budget of 5 tries"), (said("The page cache has a budget of 12 tokens"),)
     ),
     "an agent over a person": (WISH, (said("Short answers in German", 2, "preference"),)),
-    "an agent instead of a person": (
-        held("Storage: SQLite", speaker="person"), (said("Postgres instead of SQLite"),)
-    ),
-    "instead of something else": (STORE, (said("Postgres instead of a file"),)),
-    "instead of some of it and more": (STORE, (said("Postgres instead of SQLite and the ledger of pages"),)),
-    "a long statement that has the word besides": (
-        held("The importer reads old SQLite vaults page by page, checks each seal, and writes missing manifests"),
-        (said("Postgres instead of SQLite"),),
-    ),
-    "what decided so itself": (held("SQLite instead of Postgres"), (said("Files instead of SQLite"),)),
-    "instead of, of another kind": (STORE, (said(INSTEAD, 2, "note"),)),
-    "instead of, said before": (STORE, (said(INSTEAD, 0),)),
-    "instead of, at the same instant": (STORE, (said(INSTEAD, 1),)),
     "what was only asked for": (STEP, (came("lantern: asked: measure the retry loop of the queue", status="open"),)),
     "a failed deed": (STEP, (came("Measured the retry loop of the queue", status="aborted"),)),
     "a deed that is blocked": (STEP, (came("Measured the retry loop of the queue", status="blocked"),)),
@@ -166,31 +140,15 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "a commit of before that a log lists": (LONG, (came(day=0, deeds=MADE), came(deeds=f"{MADE} (#7)"))),
     "a commit of the session itself": (LONG, (came(session=1, deeds=MADE),)),
     "a commit that a decision speaks of": (LONG._replace(kind="decision"), (came(deeds=MADE),)),
-    "a pull request that was merged before": (PULL, (came(day=0, deeds="Light the lanterns (#174)"),)),
-    "another pull request": (PULL, (came(deeds="Light the wicks (#17)"),)),
-    "what follows a merge": (
-        held("After merging PR #174 push a tag", "next"), (came(deeds="Light the lanterns (#174)"),)
-    ),
     "a deed that a decision speaks of": (STORE, (came("Storage: the ledger is kept in SQLite"),)),
     "a step of few words": (held("Run tests", "next"), (came("Run tests"),)),
-    "a revert of another commit": (
-        STORE, (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: trim the wick of the lamp\"", 3))
-    ),
-    "a revert of few words": (STORE, (came("feat: keep the ledger", 1), came("Revert \"feat: the ledger\"", 3))),
-    "a revert, but no decision": (
-        STORE._replace(kind="note"),
-        (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 3)),
-    ),
-    "a revert before": (
-        STORE, (came("feat: keep the ledger in SQLite", 1), came("Revert \"feat: keep the ledger in SQLite\"", 0))
-    ),
     "a mark for other words": (STEP, (marked(STEP, "done", 2, text="Measure the page cache"),)),
     "a mark for the same words of another kind": (STORE, (marked(STEP, "withdrawn", 2, text=STORE.text),)),
     "done before it was said again": (STEP, (marked(STEP, "done", 0, by=HELD),)),
     "said by the person after it was not true": (WISH, (marked(WISH, "withdrawn", 0, by=HELD),)),
     "open again": (STEP, (marked(STEP, "done", 2), marked(STEP, "open", 3))),
     "open again though it was replaced": (
-        STORE, (said(INSTEAD), marked(STORE, "open", 3, by=HELD))
+        STORE, (said(AGAIN), marked(STORE, "open", 3, by=HELD))
     ),
 }  # fmt: skip
 
@@ -206,14 +164,9 @@ def test_what_does_not_end_a_statement(one, others):
 
 
 def test_what_replaces_a_statement_is_named_and_holds():
-    newer = said(INSTEAD)
+    newer = said(AGAIN)
     found = settle_statements([STORE, newer], [])
     assert (found[STORE.number], found[newer.number]) == (("replaced", newer.id), OPEN)
-
-
-def test_of_two_at_one_instant_the_greater_id_counts():
-    newer = said("Files are used instead of SQLite for the ledger"), said(INSTEAD)
-    assert end_of(STORE, *newer) == ("replaced", newer[1].id)
 
 
 def test_what_is_ticked_is_done_whatever_comes_later():
@@ -222,10 +175,8 @@ def test_what_is_ticked_is_done_whatever_comes_later():
 
 
 TEXT = st.sampled_from(
-    ["The ledger is kept in SQLite", "The whole ledger is kept in SQLite", "Postgres instead of SQLite",
-     "SQLite statt Postgres", "Files instead of SQLite", "The budget is 5 tries", "The budget is 7 tries",
-     "Measure the retry loop",
-     "Measured the retry loop", "Revert \"The ledger is kept in SQLite\"", "用 SQLite 保存账本", ""]
+    ["The ledger is kept in SQLite", "The whole ledger is kept in SQLite", "The budget is 5 tries",
+     "The budget is 7 tries", "Measure the retry loop", "Measured the retry loop", "用 SQLite 保存账本", ""]
 )  # fmt: skip
 KNOWN = st.builds(
     said, TEXT, st.integers(0, 3), st.sampled_from(["decision", "next", "question"]),
