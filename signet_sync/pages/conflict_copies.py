@@ -8,7 +8,7 @@ What a swap of ours displaced is kept as such a copy, also after a crash in the 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, add_links, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
+from signet_sync.formats.timestamps import iso
 from signet_sync.pages import others
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import manifests
@@ -202,20 +202,8 @@ _LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 
 
-def _stamp(path: str | None) -> tuple[int, str]:
-    name = artifact_name((path or "").rpartition("/")[2])
-    return (max(parse_name_stamp(name.stamp), default=0) if name else 0, path or "")
-
-
-def _moment(text: str | None) -> tuple[int, str]:
-    return (parse_instant(text or "") or 0, text or "")
-
-
-# The fields of which the later value counts: newest segments, last moments.
-_LATER: dict[str, Callable[[str | None], tuple[int, str]]] = {
-    **dict.fromkeys(("summary_path", "transcript_path", "compaction_path"), _stamp),
-    **dict.fromkeys(("ended_at", "updated_at"), _moment),
-}
+# The fields of which the later value counts: newest segments, whose names begin with their instant, and last moments.
+_LATER = ("summary_path", "transcript_path", "compaction_path", "ended_at", "updated_at")
 
 
 def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
@@ -258,7 +246,7 @@ def _merge_manifest(workspace: Workspace, copy: str, path: str, token: str) -> s
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
         nonlocal joined
         joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
-        later = {key: max(fields.get(key), theirs.get(key), key=order) for key, order in _LATER.items()}
+        later = {key: max(fields.get(key) or "", theirs.get(key) or "") or None for key in _LATER}
         after = {**fields, **later}, _merge_bodies(body, document.body)
         return after if joined and after != (fields, body) else None
 

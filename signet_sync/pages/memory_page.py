@@ -27,19 +27,6 @@ _LOG_COSTS, _DAY_COSTS = estimate_tokens(_LOG) + 3, estimate_tokens("### 2026-03
 _NODE_LENGTH, _TOLD = 160, 60  # characters of a node, and by which its words are known again
 
 
-class Shares(NamedTuple):
-    """Tokens of MEMORY.md in all, for its scored sections and for its temporal index."""
-
-    total: int
-    head: int
-    nodes: int
-
-
-def shares(budget_tokens: int) -> Shares:
-    """Returns the tokens of each part of a page: 45 % for the sections, 10 % for the index, the rest for the log."""
-    return Shares(budget_tokens, budget_tokens * 45 // 100, budget_tokens // 10)
-
-
 class Projection(NamedTuple):
     """All inputs of a page, newest first; what is iterated is read no further than the page has room.
 
@@ -69,21 +56,22 @@ class Rendered(NamedTuple):
     tokens: int
 
 
-def render(projection: Projection, shares: Shares) -> Rendered:
-    """Returns the generated text of MEMORY.md.
+def render(projection: Projection, budget: int) -> Rendered:
+    """Returns the generated text of MEMORY.md within a budget of tokens.
 
-    The sections get their share, and what the session log does not need of its own; the session log what they leave,
-    and the index what that leaves. Under pressure the session log is cut first.
+    The sections get 45 %, the temporal index 10 %, the session log the rest; the sections also get what the log does
+    not need, the log what they leave, and the index what that leaves. Under pressure the log is cut first.
     """
+    for_sections = budget * 45 // 100
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
     hint = HINT.format(write_agent_option(projection.agent_id))
     hint_costs = estimate_tokens(hint) + 2
-    hinted = hint_costs * 10 <= shares.head
-    total = shares.total - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    (_, wanted, _), for_index = _render_log(projection, total), shares.nodes if projection.months else 0
-    room = max(shares.head - shares.total + total, total - wanted - for_index)
+    hinted = hint_costs * 10 <= for_sections
+    total = budget - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
+    (_, wanted, _), for_index = _render_log(projection, total), budget // 10 if projection.months else 0
+    room = max(for_sections - budget + total, total - wanted - for_index)
     room = min(room, total - _least_log(projection))
     lines, more = projection.candidates(max(room // _LINE, 1))
     head = choose(lines, SECTIONS, room)

@@ -1,7 +1,6 @@
 """Returns what a session gets at its start, what it got, and a handoff."""
 
 import os
-import shlex
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from signet_sync.storage.locations import now_us, write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
 from signet_sync.text.phrases import QuotedSession
-from signet_sync.text.sentences import basename, drop_rest
+from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
 Document = dict[str, Any]
@@ -64,12 +63,6 @@ def compose_at_start(
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
                 seen = views.project_inputs(database, agent_id, instant, belongs, project)
-                if name and not seen.threads:  # perhaps it has no origin, and was at another path
-                    known = views.projects(database, agent_id)
-                    alike = [one for one in known if basename(one).casefold() == basename(name).casefold()]
-                    for one in alike[:1]:
-                        command = place.command_line(f"context --project {shlex.quote(one)}")
-                        trouble = [f"nothing is known of {display(name)}; what is known of {display(one)}: {command}"]
                 memory = partial(project_text, seen, name, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):

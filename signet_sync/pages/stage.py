@@ -27,7 +27,7 @@ from signet_sync.graph.store import nodes
 from signet_sync.memories.score import day_start
 from signet_sync.pages import conflict_copies, dreams_page, others, page_files, sections
 from signet_sync.pages.board import Line
-from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render, shares
+from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
 from signet_sync.pages.session_log import add_headless, compose, day_text, month_text
 from signet_sync.pages.store import pages, views
@@ -134,7 +134,7 @@ def compose_page(workspace: Workspace, agent_id: str, now_us: int, halted: str =
     if not found and model.broken_values(workspace.root):
         found.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     seen = projection(database, agent_id, now_us, budget, days, "; ".join(found))
-    rendered = render(seen, shares(budget))
+    rendered = render(seen, budget)
     midnight = day_start(now_us) + DAY  # scores are computed per UTC day
     moved = pages.next_change(database, agent_id, now_us, days * DAY)
     return rendered, seen.in_window, midnight if moved is None else min(midnight, moved)

@@ -38,15 +38,13 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
     log, whole = git.log_since(folder, min(view.latest_us for view in asked), until)
     if not log and not whole:
         return {}
-    back_us = 0 if whole else log[-1][0] * 1_000_000  # all commits since are known
+    back_us = 0 if whole else log[-1][0] * 1_000_000
+    asked = [view for view in asked if view.latest_us > back_us]  # of others not all commits since are known
     # A squash or rebase gives a commit another name; its title stays, perhaps in a list.
     titles = [set(map(_title, message.split("\n"))) for _, _, message, _ in log]
     landed = set[str]().union(*titles)
     missing = {
-        (branch, name)
-        for view in asked
-        for branch, name, subject in made[view.id]
-        if view.latest_us > back_us and _title(subject) not in landed
+        (branch, name) for view in asked for branch, name, subject in made[view.id] if _title(subject) not in landed
     }
     gone = git.gone_branches(folder, missing, until) if missing else set()
     reverted: dict[str, str] = {}  # by the names of commits what reverts them
@@ -68,8 +66,7 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
                 if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
                     changed |= files[view.id] & names
             there = changed | {one for one in files[view.id] if changed and os.path.isfile(os.path.join(folder, one))}
-            # There may be more in commits that are not known.
-            if changed and (view.latest_us > back_us or changed == there):
+            if changed:
                 count = f"{len(changed)} of its {len(there)} files" if len(there) > 1 else "its file"
                 found[view.id] = f" ({count} changed since)"
     return found

@@ -171,7 +171,9 @@ def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
 
 def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     project = "/home/ada/code/lantern"
-    vault.session(2, body="# One\n\n## Decisions\n\n- Storage: the ledger is kept in SQLite\n", project=project)
+    vault.session(
+        2, body="# One\n\n## Decisions\n\n- Storage: the ledger of 5 tides is kept in SQLite\n", project=project
+    )
     vault.reindex()
     assert not [line for line in vault.call("status").out.splitlines() if line.startswith("7 days")]
     start = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": project, "source": "startup"}
@@ -180,7 +182,7 @@ def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     seen = vault.call("status", "--json").json["receipt"]
     assert seen["sessions"] == 1 and 0 < seen["tokens"] <= len(given) // 4 and not seen["stale"]
     vault.session(
-        1, body="# Two\n\n## Decisions\n\n- Postgres is used instead of SQLite for the ledger\n", project=project
+        1, body="# Two\n\n## Decisions\n\n- Storage: the ledger of 7 tides is kept in SQLite\n", project=project
     )
     vault.reindex()
     vault.call("remember", "The lamp is lit at nine.")

@@ -22,7 +22,7 @@ from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
-from signet_sync.pages.memory_page import Rendered, Shares, render, shares
+from signet_sync.pages.memory_page import Rendered, render
 from signet_sync.pages.sections import SECTIONS, BoardInputs, NodeView, StatementView, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.stage import projection
@@ -32,18 +32,17 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = "2026-03-30T12:00:00.000Z"
 NOW_US = parse_instant(NOW)
-USUAL = shares(5000)
 LINK = re.compile(r"\[\[(.*?)\]\]")
 
 
 def page(
-    files, *, now_us=NOW_US, budget=USUAL, agent_id="default", warning="", order=None, head=(), nodes=()
+    files, *, now_us=NOW_US, budget=5000, agent_id="default", warning="", order=None, head=(), nodes=()
 ) -> Rendered:
     """The page of an agent whose vault holds these files, by way of the desk and the index; the graph is given."""
     database = Database(":memory:")
     made = judged(files)
     fill(database, made if order is None else random.Random(order).sample(made, len(made)))
-    found = projection(database, agent_id, now_us, budget.total, warning=warning)
+    found = projection(database, agent_id, now_us, budget, warning=warning)
     given = found._replace(
         candidates=lambda _: (head, False), nodes=lambda condensed, before_us: () if condensed else nodes
     )
@@ -278,18 +277,14 @@ def test_the_clipping_notice_names_every_month_of_the_window():
 
 
 def test_what_the_head_leaves_goes_to_the_ledger():
-    split, whole = page(MANY, budget=Shares(4500, 2000, 500)), page(MANY, budget=Shares(4500, 0, 500))
-    # The heading of the page is part of the head's share.
-    assert abs(split.rows - whole.rows) <= 1
-    assert split.rows > page(MANY, budget=Shares(2500, 0, 500)).rows + 10
     full = statements(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
-    assert page(MANY, budget=Shares(4500, 2000, 500), head=full).rows < split.rows - 5
+    assert page(MANY).rows > page(MANY, head=full).rows + 10 > page(MANY, budget=2500).rows + 20
 
 
 def test_months_take_no_more_than_a_third_of_the_index():
     days = (f"{2024 + n // 12}-{n % 12 + 1:02d}-01T10:00:00.000Z" for n in range(24))
     files = dict(summary(session_id=f"s-{n}", captured_at=day) for n, day in enumerate(days))
-    text = page(files, budget=Shares(460, 0, 400), nodes=compactions(20)).text
+    text = page(files, budget=460, nodes=compactions(20)).text
     assert 5 <= text.count("[[ledger/") < 12 and text.count("|compaction]]") > 2
     assert text.index("[[ledger/2025-12.md]]") < text.index("|compaction]]") and "[[ledger/2024-01.md]]" not in text
     assert estimate_tokens(text) <= 460
@@ -299,7 +294,7 @@ def test_months_take_no_more_than_a_third_of_the_index():
 def test_a_page_stays_within_its_budget(budget, count):
     said = statements(*((kind, f"{kind} {n}") for n in range(count) for kind in ("next", "blocker", "decision")))
     files = many(count, project="/code/lantern")
-    rendered = page(files, budget=shares(budget), head=said, nodes=compactions(count))
+    rendered = page(files, budget=budget, head=said, nodes=compactions(count))
     assert rendered.tokens <= budget
 
 

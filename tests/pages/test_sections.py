@@ -15,11 +15,7 @@ from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages import sections
 from signet_sync.pages.board import MORE, blocks, choose
-from signet_sync.pages.memory_page import (
-    Rendered,
-    render,
-    shares,
-)
+from signet_sync.pages.memory_page import Rendered, render
 from signet_sync.pages.sections import SECTIONS, BoardInputs
 from signet_sync.pages.stage import projection
 from signet_sync.pages.store import views
@@ -40,8 +36,8 @@ def page(database, *, budget=5000, now_us=NOW_US, agent_id="default", candidates
     """The page of an agent from rows, as the agent composes it."""
     found = projection(database, agent_id, now_us, budget)
     if candidates is not None:
-        return render(found._replace(candidates=lambda _: (candidates, False)), shares(budget))
-    return render(found, shares(budget))
+        return render(found._replace(candidates=lambda _: (candidates, False)), budget)
+    return render(found, budget)
 
 
 def lines_of(rendered, section) -> list[str]:
