@@ -191,7 +191,7 @@ def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     line = next(line for line in vault.call("status").out.splitlines() if line.startswith("7 days"))
     assert "given to 1 session, 1 line of it stale · 1 question answered from memories · 1 note · 0 corrections" in line
     assert line.endswith("no model asked")
-    (mark,) = [hit for hit in vault.call("recall", "Postgres", "--json").json["hits"] if hit["tier"] == "statement"]
+    (mark,) = [hit for hit in vault.call("recall", "ledger tides", "--json").json["hits"] if hit["tier"] == "statement"]
     assert vault.call("statements", "withdraw", mark["id"]).code == 0
     seen = vault.call("status", "--json").json["receipt"]
     counted = {name: seen[name] for name in ("sessions", "questions", "notes", "corrections")}

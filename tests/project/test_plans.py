@@ -51,7 +51,6 @@ ALLOWED = {
     "from live_sessions": "sessions that run now",
     "from statement_marks": "a person or an agent makes each",
     "from session_transcripts": "turns of sessions that run now",
-    "select project from memory_thread_heads where agent_id = ?": "of this folder nothing is known; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",
     "|| ':' ||": "a backup asks whether it is due",
     "group_concat(quote(": "a backup asks whether it is due",
