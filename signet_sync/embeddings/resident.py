@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FIRST, LOOK, RETRY, REST = 1.0, 5.0, 60.0, 300.0
 _BATCH = 8  # rows that a model gets at once
 _SECONDS, _PATIENCE = 60.0, 1.0  # that a server has for them, and for a question
-_SLOWER = 20.0  # the pause after a text, in times of what it took of a processor: on battery, or beside other work
+_SLOWER = 20.0  # on battery, the pause after a text, in times of what it took of a processor
 _LONGEST_QUESTION = 1_000  # characters
 
 
@@ -45,8 +45,8 @@ class Resident(threading.Thread):
         self._database, self._settings, self._look = database, settings, look
         self._ends = threading.Event()
         self._choice: MeaningChoice | None = None
-        self._making: Model | None = None
-        self._answering: Held | None = None  # by the model before, until the new one has made all
+        self._model: Model | None = None
+        self._held: Held | None = None  # once it has made all
         self._rests_until, self._trouble = 0.0, ""
         let_tell(self.near)
 
@@ -54,8 +54,8 @@ class Resident(threading.Thread):
         """Ends the thread, and what the model does."""
         let_tell(None)
         self._ends.set()
-        if self._making is not None:
-            self._making.stop()
+        if self._model is not None:
+            self._model.stop()
         # A process that ends within a model's library is aborted; a server's answer need not be waited for.
         if self.is_alive() and (self._choice is None or self._choice.folder):
             self.join(10.0)
@@ -82,35 +82,31 @@ class Resident(threading.Thread):
         """Makes the vectors of some texts; returns the seconds to rest. Raises `SignetSyncError`."""
         choice = resolve_meaning(self._settings())
         if choice is None:
-            self._choice, self._making, self._answering = None, None, None
-            if self._settings().recall_meaning == "off" and (store.read_model(database) or store.state(database)[0]):
+            self._choice, self._model, self._held = None, None, None
+            if self._settings().recall_meaning == "off" and store.state(database)[0]:
                 store.use_model(database, "")
             return self._look
         from signet_sync.embeddings import models, vectors  # only where a model is named
 
-        if choice != self._choice or self._making is None:
-            self._choice, self._making = choice, None
-            self._making, self._rests_until = models.load(choice), 0.0
-            if store.read_model(database) == self._making.key:
-                self._answering = vectors.Held(self._making)
-            _give_back()
-        model = self._making
-        for number in store.texts_left(database, model.key, _BATCH):
+        if choice != self._choice or self._model is None:
+            self._choice, self._model, self._held = choice, None, None
+            self._model, self._rests_until = models.load(choice), 0.0
+            store.use_model(database, self._model.key)
+        model = self._model
+        for number in store.texts_left(database, _BATCH):
             if self._ends.is_set():
                 return 0.0
             began = time.thread_time()
             said = store.read_rows(database, number)
             store.put(database, number, model.key, said, self._rows(model, said))
-            spent = time.thread_time() - began
-            self._ends.wait(spent * (1.0 if _has_room() else _SLOWER))
+            self._ends.wait((time.thread_time() - began) * (_SLOWER if _is_on_battery() else 1.0))
         _give_back()
-        if store.texts_left(database, model.key, 1):
+        if store.texts_left(database, 1):
             return 0.0
-        if self._answering is None or self._answering.model is not model:
-            store.use_model(database, model.key)
-            self._answering = vectors.Held(model)
+        if self._held is None:
+            self._held = vectors.Held(model)
             logger.info("recall by meaning answers")
-        self._answering.read(database)
+        self._held.read(database)
         return self._look
 
     def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:
@@ -134,11 +130,9 @@ class Resident(threading.Thread):
         """Returns how near texts are to a question; None if no model answers. Raises nothing of a model."""
         from signet_sync.text.sanitizer import sanitize_beginning
 
-        held = self._answering
+        held = self._held
         text = sanitize_beginning(question, 4 * _LONGEST_QUESTION)[:_LONGEST_QUESTION].strip()
-        if held is None or held.model.key != store.read_model(database) or not text:
-            return None
-        if time.monotonic() < self._rests_until or (at_once and not held.model.here):
+        if held is None or not text or time.monotonic() < self._rests_until or (at_once and not held.model.here):
             return None
         try:
             found = held.model.embed([text], _PATIENCE, question=True)[0]
@@ -155,10 +149,9 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _has_room() -> bool:
-    """Returns whether the machine has a processor to spare, and does not run on its battery."""
-    busy = os.getloadavg()[0] > max(os.cpu_count() or 1, 2) - 0.5
+def _is_on_battery() -> bool:
     for place in glob("/sys/class/power_supply/*/status"):
         with suppress(OSError), open(place) as file:
-            busy |= file.read().strip() == "Discharging"
-    return not busy
+            if file.read().strip() == "Discharging":
+                return True
+    return False

@@ -1,4 +1,4 @@
-"""Stores the vectors of texts: a row has those of one text by one model, and goes with the text.
+"""Stores the vectors of texts: a row has those of one text, and goes with the text.
 
 The row of a text belongs to a range of numbers that says whose it is (`sync.store.texts.range_of`). What is near to a
 question, only the agent can tell: it lends its model to this process.
@@ -12,36 +12,25 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import passes
 from signet_sync.sync.store.texts import text_of
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.vectors import Nearness
 
 Tell = Callable[[Database, Sequence[tuple[int, int]], str, bool], "Nearness | None"]
-_USED = "vectors"  # under this name the model is recorded whose vectors answer
 _MOST = 2_000  # vectors of a text: of a long session its beginning
 
 
-def read_model(database: Database) -> str:
-    """Returns the key of the model whose vectors answer; "" without one."""
-    return passes.version_of(database, _USED) or ""
-
-
 def use_model(database: Database, key: str) -> None:
-    """Lets the vectors of a model answer, and deletes those of others; with "" all. In a transaction of its own."""
+    """Deletes the vectors of all models but one; with "" all. In a transaction of its own."""
     with database.transaction():
         database.execute("delete from vectors where model <> ?", (key,))
-        passes.set_version(database, _USED, key)
 
 
 def progress(database: Database) -> str:
     """Returns how far the vectors are, for the user; "" without any."""
-    made = dict(database.execute("select model, count(*) from vectors group by model"))
-    used, texts = read_model(database), database.value("select count(*) from texts") if made else 0
-    told = [f"{made.pop(used):,} of {texts:,} texts have vectors"] if used in made else []
-    by = "made by the new model" if told else "made; recall goes by words until all are"
-    return ", ".join(told + [f"{count:,} of {texts:,} are {by}" for count in made.values()])
+    made, texts = next(database.execute("select (select count(*) from vectors), (select count(*) from texts)"))
+    return f"{made:,} of {texts:,} texts have vectors" if made else ""
 
 
 def passages(database: Database) -> int:
@@ -53,12 +42,12 @@ def passages(database: Database) -> int:
     return found
 
 
-def texts_left(database: Database, key: str, most: int) -> list[int]:
-    """Returns texts that have no vectors of a model, the newest first."""
+def texts_left(database: Database, most: int) -> list[int]:
+    """Returns texts that have no vectors, the newest first."""
     rows = database.execute(
-        "select t.first from texts t where not exists(select 1 from vectors v where v.text = t.first and v.model = ?)"
+        "select t.first from texts t where not exists(select 1 from vectors v where v.text = t.first)"
         " order by t.at_us desc limit ?",
-        (key, most),
+        (most,),
     )
     return [number for (number,) in rows]
 
@@ -94,9 +83,9 @@ def put(database: Database, number: int, key: str, said: Sequence[tuple[int, str
             )
 
 
-def rows(database: Database, key: str) -> Iterable[tuple[int, bytes]]:
-    """Yields the texts that have vectors of a model, in order, and these."""
-    return database.execute("select text, rows from vectors where model = ? and length(rows) > 0 order by text", (key,))
+def rows(database: Database) -> Iterable[tuple[int, bytes]]:
+    """Yields the texts that have vectors, in order, and these."""
+    return database.execute("select text, rows from vectors where length(rows) > 0 order by text")
 
 
 def state(database: Database) -> tuple[int, int]:

@@ -88,7 +88,7 @@ class Held:
         with self._lock:
             if (state := store.state(database)) != self._state:
                 texts, sizes, raw = list[int](), list[int](), bytearray()
-                for text, rows in store.rows(database, self.model.key):
+                for text, rows in store.rows(database):
                     texts.append(text)
                     sizes.append(len(rows) // self._form.itemsize)
                     raw += rows

@@ -14,7 +14,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK
-from signet_sync.llm.token_budget import Reservation, TokenBudget, most_tokens, prompt_tokens
+from signet_sync.llm.token_budget import TokenBudget, most_tokens, prompt_tokens
 from signet_sync.settings.model_choice import ANTHROPIC
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder
@@ -55,17 +55,27 @@ class Provider(Protocol):
         """Returns the answer to a prompt, unchanged. Raises `ProviderError`."""
 
 
-# --- what it costs --------------------------------------------------------------------------------------------------
+class _Refused(ProviderError):
+    """A call was refused before anything worked on it, or reached nobody: nothing was spent."""
 
 
-def _reserve(budget: TokenBudget | None, prompt: tuple[str, str], max_tokens: int) -> Reservation | None:
-    """Sets the tokens of a call aside. Raises `BudgetSpent`."""
-    return None if budget is None else budget.reserve(most_tokens(prompt, max_tokens))
+@contextmanager
+def _metered(budget: TokenBudget | None, most: int) -> Iterator[Callable[[int], None]]:
+    """Sets tokens aside for a call; gives what corrects them. Raises `BudgetSpent`.
 
+    What was asked may have been worked on, even if no answer came back: then the reservation stays.
+    """
+    reserved = budget.reserve(most) if budget is not None else None
 
-def _settle(budget: TokenBudget | None, reserved: Reservation | None, tokens: int) -> None:
-    if budget is not None and reserved is not None:
-        budget.settle(reserved, tokens)
+    def settle(tokens: int) -> None:
+        if budget is not None and reserved is not None:
+            budget.settle(reserved, tokens)
+
+    try:
+        yield settle
+    except _Refused:
+        settle(0)
+        raise
 
 
 # --- a program ------------------------------------------------------------------------------------------------------
@@ -89,13 +99,9 @@ class CommandProvider:
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
         system = f"{MODEL_MARK}\n{system}"
-        reserved = _reserve(self.budget, (system, prompt), max_tokens)
-        try:
+        with _metered(self.budget, most_tokens((system, prompt), max_tokens)) as settle:
             answer = self._answer(system, prompt)
-        except _NotStarted:
-            _settle(self.budget, reserved, 0)
-            raise
-        _settle(self.budget, reserved, prompt_tokens((system, prompt)) + estimate_tokens(answer))
+            settle(prompt_tokens((system, prompt)) + estimate_tokens(answer))
         return answer
 
     def _answer(self, system: str, prompt: str) -> str:
@@ -126,17 +132,15 @@ class CommandProvider:
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
-            raise _NotStarted(f"the program cannot be started: {reason}", hint="name it by its full path") from None
+            raise _Refused(f"the program cannot be started: {reason}", hint="name it by its full path") from None
         try:
             yield process
         finally:
             # Also after a good answer: child processes could keep our pipes open for ever.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
+            if process.stdout is not None:
+                process.stdout.close()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_REAPING)
 
@@ -149,54 +153,36 @@ class CommandProvider:
         return place
 
 
-class _NotStarted(ProviderError):
-    """The program did not run, so nothing was spent."""
-
-
 def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) -> bytes:
     """Writes the prompt and reads stdout until the program closes it or ends.
 
     Raises `TimeoutError`, and `ProviderError` for an answer that is too long.
     """
     assert process.stdin is not None and process.stdout is not None
+    threading.Thread(target=_feed, args=(process.stdin, prompt), name="signet-sync-llm", daemon=True).start()
     answer = bytearray()
-    rest = memoryview(prompt)
     with selectors.DefaultSelector() as ready:
-        for pipe, event in ((process.stdin, selectors.EVENT_WRITE), (process.stdout, selectors.EVENT_READ)):
-            os.set_blocking(pipe.fileno(), False)
-            ready.register(pipe, event)
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
+        ready.register(process.stdout, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
             # Checked before reading: once the program has ended, everything it wrote is in the pipe.
             ended = process.poll() is not None
-            for key, _ in ready.select(0 if ended else min(left, _GLANCE)):
-                if key.fileobj is process.stdin:
-                    rest = _feed(process.stdin, rest)
-                    if not rest:
-                        ready.unregister(process.stdin)
-                        process.stdin.close()
-                    continue
+            if ready.select(0 if ended else min(left, _GLANCE)):
                 chunk = os.read(process.stdout.fileno(), _CHUNK)
                 answer += chunk
                 if len(answer) > ANSWER_LIMIT:
                     raise _too_long()
-                if not chunk:
-                    return bytes(answer)
-                ended = False
+                ended = not chunk
             if ended:
                 return bytes(answer)
+    raise TimeoutError
 
 
-def _feed(pipe: IO[bytes], rest: memoryview) -> memoryview:
-    """Writes a chunk and returns the rest; nothing if the program has stopped reading."""
-    try:
-        return rest[os.write(pipe.fileno(), rest[:_CHUNK]) :]
-    except BlockingIOError:
-        return rest
-    except BrokenPipeError:
-        return rest[:0]
+def _feed(pipe: IO[bytes], prompt: bytes) -> None:
+    """Writes all that a program reads; it may stop, or be killed."""
+    rest = memoryview(prompt)
+    with suppress(OSError, ValueError), pipe:
+        while rest:
+            rest = rest[pipe.write(rest[:_CHUNK]) :]
 
 
 # --- a server -------------------------------------------------------------------------------------------------------
@@ -236,14 +222,9 @@ class HttpProvider:
             # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
             limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
             document |= {"messages": [{"role": "system", "content": system}, asked], limit: max_tokens}
-        reserved = _reserve(self.budget, (system, prompt), max_tokens)
-        try:
+        with _metered(self.budget, most_tokens((system, prompt), max_tokens)) as settle:
             raw = self.post(path, document, limit=ANSWER_LIMIT)
-        except _Refused:
-            _settle(self.budget, reserved, 0)
-            raise
-        # What reached the server may have been worked on, even if no answer came back: then the reservation stays.
-        _settle(self.budget, reserved, _usage(raw) or prompt_tokens((system, prompt)) + _length(raw))
+            settle(_usage(raw) or prompt_tokens((system, prompt)) + estimate_tokens(raw.decode("utf-8", "replace")))
         return _content(raw)
 
     def post(self, path: str, document: Mapping[str, Any], *, limit: int) -> bytes:
@@ -272,7 +253,7 @@ class HttpProvider:
     def _exchange(self, path: str, body: bytes, limit: int) -> bytes:
         httpx = _httpx()
         deadline = time.monotonic() + self.timeout
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if self.name == ANTHROPIC:
             headers |= {"anthropic-version": _ANTHROPIC_VERSION, "x-api-key": self.key}
         elif self.key:
@@ -282,7 +263,7 @@ class HttpProvider:
         try:
             with client, client.stream("POST", self.endpoint + path, content=body, headers=headers) as response:
                 _check_answer(response)
-                for chunk in response.iter_raw():
+                for chunk in response.iter_bytes():
                     answer += chunk
                     if len(answer) > limit:
                         raise _too_long(limit)
@@ -296,10 +277,6 @@ class HttpProvider:
             what = "connection" if isinstance(error, httpx.TransportError) else "request"
             raise ProviderError(f"the {what} failed ({type(error).__name__})", hint="is the server running?") from None
         return bytes(answer)
-
-
-class _Refused(ProviderError):
-    """The server refused the request before it worked on it, or was not reached."""
 
 
 class TextRefused(_Refused):
@@ -329,8 +306,6 @@ def _check_answer(response: httpx.Response) -> None:
     if status != 200:
         failed = TextRefused if status in _UNFIT else _Refused if status >= 400 else ProviderError
         raise failed(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ProviderError("the server compresses although the request forbids it")
 
 
 def _content(raw: bytes) -> str:
@@ -360,14 +335,6 @@ def _usage(raw: bytes) -> int:
         return 0
     total, *both = (part if type(part) is int and 0 <= part <= _MOST_TOKENS else 0 for part in parts)
     return max(total, sum(both[:2]), sum(both[2:]))
-
-
-def _length(raw: bytes) -> int:
-    """Estimates the tokens of an answer that reports none."""
-    try:
-        return estimate_tokens(_content(raw))
-    except ProviderError:
-        return estimate_tokens(raw.decode("utf-8", "replace"))
 
 
 def _local(endpoint: str) -> bool:
@@ -400,18 +367,13 @@ def read_key(path: str) -> tuple[str, bool]:
     Raises `ConfigError` if there is no such file, or if it does not contain exactly one key.
     """
     try:
-        handle = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            status = os.fstat(handle)
-            raw = os.read(handle, KEY_LIMIT + 1) if stat.S_ISREG(status.st_mode) else b""
-        finally:
-            os.close(handle)
+        with open(os.path.expanduser(path), "rb", opener=_open_at_once) as file:
+            mode, raw = os.fstat(file.fileno()).st_mode, file.read(KEY_LIMIT + 1)
+        key = check_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
     except OSError as error:
         raise ConfigError(
             f"the key file cannot be read: {error.strerror}", path=path, hint="check the path and its permissions"
         ) from None
-    try:
-        key = check_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
     except ValueError:
         key = ""
     if not key:
@@ -420,7 +382,11 @@ def read_key(path: str) -> tuple[str, bool]:
             path=path,
             hint="it must contain a single line with the key",
         )
-    return key, bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    return key, bool(mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe without a writer would block
 
 
 def check_key(text: str) -> str:

@@ -27,8 +27,7 @@ KEPT = 60  # days on which something was spent; dropped by their number, since a
 MONTH = 30  # days
 FAILURES, PAUSE = 2, 3600 * SECOND  # calls that failed in a row, and how long no model is asked then
 _SIZE = 64 * 1024  # bytes
-_LARGEST = 10**15
-_LATEST = 10**18  # microseconds
+_LARGEST = 10**18
 _DAY = late(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -54,13 +53,9 @@ class Spent(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """Tokens by UTC day; the day of the last logged refusal.
-
-    `failures` are the calls that failed in a row, the last one at `failed`.
-    """
+    """Tokens by UTC day; `failures` are the calls that failed in a row, the last one at `failed`."""
 
     days: dict[str, int]
-    logged: str = ""
     failures: int = 0
     failed: int = 0
 
@@ -93,24 +88,21 @@ class TokenBudget:
     def reserve(self, tokens: int) -> Reservation:
         """Sets tokens aside, durably, before they are sent.
 
-        Raises `BudgetSpent`, which is logged once a day, if they do not fit in what is left.
+        Raises `BudgetSpent`, which is logged, if they do not fit in what is left.
         """
         today = day_of(self._clock())
         try:
             with state_dir.token_lock(self._folder):
                 record = self._read()
-                refusal = self._refusal(record, today, tokens)
-                if not refusal:
+                left = max(0, self.daily - record.count_since(today))
+                if tokens <= left:
                     record.days[today] = record.days.get(today, 0) + tokens
                     self._store(record)
                     return Reservation(today, tokens)
-                first = record.logged != today
-                if first:
-                    self._store(record._replace(logged=today))
+            refusal = f"a call of up to {tokens:,} tokens does not fit in the {left:,} left of today's {self.daily:,}"
         except (OSError, WorkspaceError) as error:
-            refusal, first = f"{self.path} cannot be used: {reason(error)}", True
-        if first:
-            logger.warning("no language model is asked, rules are used instead: {}", refusal)
+            refusal = f"{self.path} cannot be used: {reason(error)}"
+        logger.warning("no language model is asked, rules are used instead: {}", refusal)
         raise BudgetSpent(refusal, hint=f"llm.daily_tokens is the most for a day; {self.path} has the count")
 
     def settle(self, reserved: Reservation, tokens: int) -> None:
@@ -146,13 +138,6 @@ class TokenBudget:
             return
         if until := record.paused_until(now):
             logger.warning("the last {} calls of a model failed: none is asked until {}", failures, iso(until))
-
-    def _refusal(self, record: _Record, today: str, tokens: int) -> str:
-        """Returns why tokens may not be spent; empty if they may."""
-        left = max(0, self.daily - record.count_since(today))
-        if tokens <= left:
-            return ""
-        return f"a call of up to {tokens:,} tokens does not fit in the {left:,} left of today's {self.daily:,}"
 
     def _read(self) -> _Record:
         """Reads the record; an empty one if there is none. Raises `_Damaged`, `OSError`."""
@@ -205,15 +190,10 @@ def prompt_tokens(prompt: tuple[str, str]) -> int:
 
 def _check_record(found: Any) -> _Record:
     """Returns a record as it was written. Raises `_Damaged` for anything else."""
-    if isinstance(found, dict) and found.get("v") == VERSION and found.keys() >= {"days", "logged"}:
-        days, logged = found["days"], found["logged"]
+    if isinstance(found, dict) and found.get("v") == VERSION and isinstance(days := found.get("days"), dict):
         counts = [found.get("failures", 0), found.get("failed", 0)]
-        if (
-            isinstance(days, dict)
-            and all(_DAY.fullmatch(day) and type(many) is int and 0 <= many <= _LARGEST for day, many in days.items())
-            and isinstance(logged, str)
-            and (not logged or _DAY.fullmatch(logged))
-            and all(type(count) is int and 0 <= count <= _LATEST for count in counts)
+        if all(map(_DAY.fullmatch, days)) and all(
+            type(count) is int and 0 <= count <= _LARGEST for count in (*days.values(), *counts)
         ):
-            return _Record(dict(days), logged, *counts)
+            return _Record(dict(days), *counts)
     raise _Damaged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,9 +9,9 @@ from pathlib import Path
 import embedding_server
 import pytest
 import tiny_model
-from agents import Agent, until
-from embedding_server import FAULTS, EmbeddingServer, Handler
-from test_meaning import ASKED, configure, filled, garage, hits, left, remember, server, set_user_file, vault, work
+from agents import until
+from embedding_server import FAULTS, EmbeddingServer
+from test_meaning import ASKED, filled, garage, hits, left, server, set_user_file, vault, work
 from test_meaning import quiet as quiet
 from workbench import Vault
 
@@ -73,30 +72,6 @@ def test_what_fails_is_made_later(vault: Vault, server: EmbeddingServer, monkeyp
         fails_then_goes_on(vault, agent, mend, number)
 
 
-def test_a_server_that_is_gone(vault: Vault, server: EmbeddingServer) -> None:
-    filled(vault, 1)
-    agent = work(vault)
-    set_user_file(Path(model.user_file()).read_text().replace(f":{server.server_port}/", ":9/"))
-    fails_then_goes_on(vault, agent, lambda: configure(server))
-
-
-def test_a_disk_that_is_full(vault: Vault, server: EmbeddingServer) -> None:
-    filled(vault, 1)
-    agent = work(vault)
-    remember(vault, "The zanzibar lamp is red.")
-    with vault.database(readonly=False) as database:
-        pages = database.value("pragma page_count")
-        database.execute(f"pragma max_page_count = {pages}")
-        server.model = lambda text: embedding_server.hashed(text, 8000)  # of another model: a page a row
-        configure(server, "large")
-        with pytest.raises(SignetSyncError):
-            while agent.work(database) == 0:
-                pass
-    assert hits(vault, "zanzibar") and left(vault) > 0
-    work(vault, agent)
-    assert left(vault) == 0
-
-
 @pytest.mark.parametrize(("name", "bytes_left"), [("model.onnx", 40), ("tokenizer.json", None)])
 def test_files_that_are_damaged(tmp_path: Path, name: str, bytes_left: int | None) -> None:
     pytest.importorskip("onnxruntime")
@@ -133,32 +108,6 @@ def test_a_question_waits_for_no_server_and_then_lets_it_rest(
 
 def _asked_more(server: EmbeddingServer, than: int) -> bool:
     return len(server.asked) > than
-
-
-def test_an_agent_that_is_killed_while_it_makes_them_goes_on(vault: Vault, server: EmbeddingServer) -> None:
-    def hang_later(handler: Handler, texts: list[str]) -> None:
-        if len(server.asked) > 3:
-            server.stopped.wait()
-        else:
-            embedding_server.vectors(handler, texts)
-
-    filled(vault, 4)
-    server.act = hang_later
-    agent = Agent(vault, wait="watching")
-    try:
-        until(partial(_asked_more, server, 3), "a text for which nothing comes")
-        kept = made(vault)
-        assert agent.end(signal.SIGKILL) == -signal.SIGKILL
-    finally:
-        agent.close()
-    assert kept and made(vault) == kept and left(vault) > 0 and hits(vault, "bounded retry loop")
-    server.act = embedding_server.vectors
-    before, missing = len(server.asked), left(vault)
-    work(vault)
-    assert left(vault) == 0 and kept <= made(vault)
-    # How often a new agent asks what the server is, and what a slow machine asks twice, says nothing of what was kept.
-    first, *later = server.asked[before:]
-    assert len({text for some in later for text in some} - set(first)) == missing
 
 
 def test_an_agent_that_is_told_to_end_waits_for_no_server(

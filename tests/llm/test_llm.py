@@ -229,11 +229,6 @@ def test_an_answer_is_bounded(server, no_thread_is_left):
     no_thread_is_left()
 
 
-def test_a_compressed_answer_is_refused(server):
-    server.acts = [answer(200, b"\x1f\x8b", Content_Encoding="gzip")]
-    assert "compresses" in refused(provider(server)).message
-
-
 def test_without_httpx_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ConfigError) as raised:
