@@ -231,8 +231,7 @@ class Status(TypedDict):
     violations: list[str]
     entity_drift: int
     backlog: int
-    sizes: dict[str, int]
-    rows: dict[str, int]
+    sizes: dict[str, int]  # Of the database, and of the whole state folder.
     intake: StatusIntake
     tokens: StatusTokens
     lag_seconds: float

@@ -3,35 +3,30 @@
 Imports no slow module.
 """
 
+import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.capture import spool
+from signet_sync.capture import injections, spool
 from signet_sync.errors import DatabaseError
-from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.llm.token_budget import spent
-from signet_sync.pages import others
+from signet_sync.memories.store import promotions
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.connection import LARGE_LOG, Database, list_set_aside, log_size, note_damage
-from signet_sync.storage.locations import base, has_settings, now_us
+from signet_sync.storage.database.connection import Database, list_set_aside, note_damage
+from signet_sync.storage.locations import StateFolder, base, has_settings, now_us
 from signet_sync.storage.state_dir import SILENCE
 from signet_sync.sync.store import counts, passes
-from signet_sync.text.phrases import human
 
 if TYPE_CHECKING:
-    from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import IndexPlace
-import json
-from contextlib import suppress
 
-from signet_sync.capture import injections
-from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.memories.store import promotions
-from signet_sync.storage.locations import StateFolder
-from signet_sync.sync.store import violations
+DAYS = 7  # of the receipt
+_CHARACTERS = 4  # of a token, about
 
 
 class Liveness(NamedTuple):
@@ -78,9 +73,9 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     folder, path, root = place.state(), place.database, place.root
     life = liveness(place)
     live = life.heartbeat
-    index, trouble, held = _read_index(path, root)
+    index, trouble = _read_index(path, root)
     halt, refused = index.pop("halt"), index.pop("refused")
-    why = _trouble(root, folder, path, trouble, held, running=life.running)
+    why = _trouble(root, folder, path, trouble, running=life.running)
     return {
         "workspace": root,
         "database": path,
@@ -94,7 +89,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "readable": not trouble,
         "watch": live.get("watch"),
         **index,
-        "sizes": measure_disk(path, folder) | index["sizes"],
+        "sizes": {"database": _size(path), "state": _below(folder.path)},
         "intake": _intake(folder, refused),
         "tokens": _tokens(root),
         "lag_seconds": _lag(folder),
@@ -107,7 +102,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     }
 
 
-def _trouble(root: str, folder: "StateFolder", path: str, trouble: str, held: str, *, running: bool) -> str:
+def _trouble(root: str, folder: StateFolder, path: str, trouble: str, *, running: bool) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
@@ -117,7 +112,7 @@ def _trouble(root: str, folder: "StateFolder", path: str, trouble: str, held: st
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):
         return trouble
-    return trouble or _log_trouble(path) or held or _settings_trouble(root)
+    return trouble or _settings_trouble(root)
 
 
 def _settings_trouble(root: str) -> str:
@@ -128,8 +123,8 @@ def _settings_trouble(root: str) -> str:
     return model.join_remarks(model.load(root, anyway=True)[1])
 
 
-def _read_index(path: str, root: str) -> tuple[dict[str, Any], str, str]:
-    """Returns what the database reports; what is wrong with it, which does not end the answer; why pages are held."""
+def _read_index(path: str, root: str) -> tuple[dict[str, Any], str]:
+    """Returns what the database reports, and what is wrong with it, which does not end the answer."""
     import apsw
 
     kinds = ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid", "tombstoned")
@@ -138,8 +133,6 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str, str]:
         "violations": [],
         "entity_drift": 0,
         "backlog": 0,
-        "sizes": dict.fromkeys(("seals", "unused"), 0),
-        "rows": dict.fromkeys(("seals", "memories", "pins"), 0),
         "memory": {},
         "receipt": None,
         "meaning": None,
@@ -149,16 +142,16 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str, str]:
     try:
         database = Database(path, readonly=True, wait_ms=1000)
     except FileNotFoundError:
-        return found, "there is no index yet: signet-sync reindex", ""
+        return found, "there is no index yet: signet-sync reindex"
     except DatabaseError as error:
-        return found, f"{error.message}: {error.hint}", ""
+        return found, f"{error.message}: {error.hint}"
     try:
         with database.connection:  # one transaction, so that all numbers are of one moment
             found |= _count(database, root)
-        return found, "", _find_hold(database, root)
+        return found, ""
     except (apsw.Error, DatabaseError) as error:
         translated = note_damage(error, path)
-        return found, f"{translated.message}: {translated.hint}", ""
+        return found, f"{translated.message}: {translated.hint}"
     finally:
         database.connection.close()
 
@@ -170,7 +163,6 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         from signet_sync.embeddings import store  # most have none
 
         progress = store.progress(database)
-    sizes, rows = measure_inside(database)
     return {
         "counts": {
             "artifacts": verdicts.get("indexed", 0),
@@ -184,8 +176,6 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         "violations": [row[0] for row in database.execute("select path from violations order by path limit 20")],
         "entity_drift": database.value("select count(*) from garden_drift"),
         "backlog": passes.count_waiting(database) + passes.unread(database),
-        "sizes": sizes,
-        "rows": rows,
         "memory": {agent: count_remembered(database, agent) for agent in agents},
         "receipt": receipt(database, state_dir.locate(root), now_us()),
         "meaning": progress or None,
@@ -194,34 +184,14 @@ def _count(database: Database, root: str) -> dict[str, Any]:
     }
 
 
-def _find_hold(database: Database, root: str) -> str:
-    """Returns why pages are held back without a visible Signet daemon; a running agent reports that itself."""
-    path, age = others.replaced(root, database, counts.agents(database))
-    if not path or age >= others.HOLD:
-        return ""
-    from signet_sync.settings import model  # eighty settings, nearly always unneeded
-
-    settings = model.load(root, anyway=True)[0]
-    if settings.takeover:
-        return ""
-    return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
-
-
-def _log_trouble(path: str) -> str:
-    size = log_size(path)
-    if size <= LARGE_LOG:
-        return ""
-    return f"the database's log has grown to {human(size)}: a program keeps reading what was before it"
-
-
-def _last_pass(folder: "StateFolder", live: dict[str, Any]) -> str | None:
+def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
     if live.get("last_full_pass"):
         return str(live["last_full_pass"])
     found = (state_dir.read_json(os.path.join(folder.path, "last-pass.json")) or {}).get("last_full_pass")
     return found if isinstance(found, str) else None
 
 
-def _intake(folder: "StateFolder", refused: int) -> dict[str, Any]:
+def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
     return {
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
@@ -249,7 +219,7 @@ def _tokens(root: str) -> dict[str, Any]:
     }
 
 
-def _lag(folder: "StateFolder") -> float:
+def _lag(folder: StateFolder) -> float:
     """Returns how long the oldest job of a hook has waited, in seconds; 0 if none waits."""
     oldest = spool.oldest(folder.spool)
     return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
@@ -295,10 +265,7 @@ def healthy(document: dict[str, Any]) -> bool:
     return time.time() - last / SECOND <= 2 * (document["interval"] or 300) + 10
 
 
-# ── measures what an agent remembers and recalls, what memory gave, and what it takes on the disk ──
-
-DAYS = 7
-_CHARACTERS = 4  # of a token, about
+# ── what an agent remembers and recalls, what memory gave, and what it takes on the disk ──
 
 
 def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
@@ -339,34 +306,6 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, i
         "corrections": database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)),
         "bytes_kept": database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"),
     }
-
-
-def measure_disk(database: str, folder: StateFolder) -> dict[str, int]:
-    """Returns bytes of the database, its log (`wal`), folders of the state folder, and all of it together (`state`).
-
-    `damaged` are databases that were moved aside.
-    """
-    return {
-        "database": _size(database),
-        "wal": _size(f"{database}-wal"),
-        "damaged": sum(map(_size, list_set_aside(database))),
-        "backups": _below(folder.backups),
-        "logs": _below(folder.logs),
-        "live": _below(folder.live),
-        "spool": _below(folder.spool),
-        "state": _below(folder.path),
-    }
-
-
-def measure_inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns bytes and row counts of what the database keeps besides derived rows.
-
-    `unused` is space in the database's file that dropped rows have left and new ones will fill.
-    """
-    seals, size = violations.bytes_used(database)
-    unused = database.value("pragma freelist_count") * database.value("pragma page_size")
-    rows = {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}
-    return {"seals": size, "unused": unused}, {"seals": seals, **rows}
 
 
 def _size(path: str) -> int:

@@ -51,15 +51,10 @@ def status(context: Context, check: bool) -> int:
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the whole status, in colours."""
     yield from _agent_lines(document)
-    sizes, rows = document["sizes"], document["rows"]
+    sizes = document["sizes"]
     yield _line("workspace", display(document["workspace"]))
-    yield _line("database", f"{display(document['database'])} ({human(sizes['database'])})")
-    kept = {
-        "seals": count_noun(rows["seals"], "seal"),
-        **{name: name for name in ("backups", "logs", "spool", "damaged")},
-    }
-    if told := " · ".join(f"{words} {human(sizes[name])}" for name, words in kept.items() if sizes[name]):
-        yield _line("kept", told)
+    whole = f"; with backups and logs {human(sizes['state'])}" if sizes["state"] else ""
+    yield _line("database", f"{display(document['database'])} ({human(sizes['database'])}{whole})")
     # What looks for later changes if no agent does; without an index there is other advice.
     stopped = not document["running"] and document["readable"] and document["last_full_pass"]
     again = "; later changes are found by: signet-sync reindex" if stopped else ""
@@ -73,9 +68,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             f"{agent}: {display(os.path.join(document['workspace'], head_page(agent)))}" for agent in document["memory"]
         )
         yield _line("pages", " · ".join(pages))
-    if rows["memories"]:
-        agents = document["memory"].values()
-        memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
+    agents = document["memory"].values()
+    memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
+    if memories:
         last = max((local_day(agent["last_dream"]) for agent in agents if agent["last_dream"]), default="never")
         yield _line("memory", f"{count_noun(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}")
     if document["meaning"]:

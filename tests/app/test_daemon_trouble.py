@@ -323,3 +323,15 @@ def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vau
         assert session.sentence in page(vault) and "- c" not in page(vault)
         assert [kept.read_text() for kept in vault.root.glob("MEMORY.signet-*.md")] == [theirs]
         assert not list(vault.root.glob("MEMORY.user-*.md"))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_person_may_take_over_from_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
+    session = Session().write(vault)
+    signet_runs(vault, sleeper.pid)
+    with Inside(vault) as agent:
+        agent.wait("held: signet daemon")
+        (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
+        agent.reload()
+        agent.wait("watching")
+        assert session.sentence in page(vault)

@@ -536,10 +536,7 @@ def test_the_text_of_recall_that_lost_rows_is_built_anew(vault: Vault) -> None:
 # ── long readers ──
 
 
-def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("signet_sync.admin.status.LARGE_LOG", 200_000)
+def test_a_reader_that_stays_keeps_nobody_waiting_and_when_it_goes_the_log_is_small_again(vault: Vault) -> None:
     with vault.database() as reader:
         reader.execute("begin")
         seen = reader.value("select count(*) from memory_artifacts")
@@ -548,7 +545,6 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
             vault.reindex()
         log = Path(f"{vault.db}-wal")
         assert log.stat().st_size > 200_000
-        assert "log has grown" in vault.call("status", "--json").json["trouble"]
         assert reader.value("select count(*) from memory_artifacts") == seen, "it still reads what it began with"
         with vault.database(readonly=False) as writer:
             assert not writer.checkpoint(), "nobody is kept waiting"

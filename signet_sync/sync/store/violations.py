@@ -167,10 +167,3 @@ def reword(database: Database, session: tuple[str, str, str], before: str, after
                 "update flow_results set answer = ? where agent_id = ? and flow_key = ?",
                 (json.dumps(document, ensure_ascii=False), session[0], flow_key),
             )
-
-
-def bytes_used(database: Database) -> tuple[int, int]:
-    """Returns how many seals hold bytes, and the number of these bytes."""
-    rows = database.execute("select count(*), coalesce(sum(length(packed)), 0) from seals where length(packed) > 0")
-    count, size = next(rows)
-    return count, size
