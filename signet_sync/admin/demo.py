@@ -30,10 +30,8 @@ def is_demo(root: str) -> bool:
 def make(root: str) -> None:
     """Creates the folder of the sample workspace.
 
-    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is replaced, and the
-    state of one that was deleted by hand is dropped.
+    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is replaced.
     """
-    known = state_dir.locate(root).path
     if os.path.isdir(root) and os.listdir(root):
         if not is_demo(root):
             raise UsageError(
@@ -42,10 +40,8 @@ def make(root: str) -> None:
                 hint="give another: signet-sync demo PATH",
                 code="not-empty",
             )
-        shutil.rmtree(known, ignore_errors=True)
+        shutil.rmtree(state_dir.locate(root).path, ignore_errors=True)
         shutil.rmtree(root)
-    elif os.path.isfile(os.path.join(known, MARKER)):
-        shutil.rmtree(known, ignore_errors=True)
     try:
         os.makedirs(root, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -65,11 +61,6 @@ def write_sessions(workspace: Workspace, now_us: int) -> list[str]:
     _break(workspace.root, samples["broken"], by_session)
     _copy(workspace.root, samples["conflict"], by_session)
     return written
-
-
-def mark(folder: state_dir.StateFolder) -> None:
-    """Marks a state folder as that of a demo."""
-    state_dir.write_json(os.path.join(folder.path, MARKER), {})
 
 
 def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[str, str]:

@@ -133,7 +133,6 @@ def eject(
     with _alone(folder, done) as locks:
         done.hooks = hooks_install.uninstall(root, _find_harnesses(root))
         _raise_first(done.hooks)
-        hooks_install.remove_empty_folders(folder)
         _write_what_waits(root, settings, folder, database, now_us)
         if os.path.isdir(folder.path):
             locks.enter_context(state_dir.intake_lock(folder, _WORKER))

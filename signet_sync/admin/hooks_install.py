@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,7 +29,6 @@ class HookOutcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
     `before` is its condition before, `events` are those that call us afterwards, `server` is our MCP server afterwards.
-    `folders` are those that were made for its files.
     """
 
     harness: str
@@ -39,7 +37,6 @@ class HookOutcome:
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
-    folders: tuple[str, ...] = ()
 
 
 def choose_harnesses(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -72,10 +69,9 @@ def install(
         before = harness.condition(program, environ)
         outcome = _carry_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
-            made = set(outcome.folders)
             if before.events and not _same(_find_fed_root(before), root):
-                made |= _note(state_dir.locate(_find_fed_root(before)), name, None)
-            _note(establish(root), name, now, made)
+                _note(state_dir.locate(_find_fed_root(before)), name, None)
+            _note(establish(root), name, now)
         after = harness.condition(program, environ)
         outcomes.append(replace(outcome, events=after.events, server=after.server))
     return outcomes
@@ -94,19 +90,8 @@ def uninstall(
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for fed in {root, _find_fed_root(before)} if before.events else {root}:
-                folder = state_dir.locate(fed)
-                remove_empty_folders(folder, name)
-                _note(folder, name, None)
+                _note(state_dir.locate(fed), name, None)
     return outcomes
-
-
-def remove_empty_folders(folder: state_dir.StateFolder, name: str | None = None) -> None:
-    """Removes the folders that were made for files of a harness (None: of all) and are empty; a person's stay."""
-    for each, entry in (state_dir.read_json(folder.harnesses) or {}).items():
-        if name in (each, None):
-            for path in sorted(_folders(entry), key=len, reverse=True):
-                with suppress(OSError, ValueError):  # it is not empty, or no path
-                    os.rmdir(path)
 
 
 def is_fed(condition: Condition, root: str) -> bool:
@@ -152,15 +137,13 @@ def feeds_a_folder(condition: Condition) -> bool:
 
 def _carry_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
-    made: list[str] = []
     for _ in range(3):
         try:
             planned = plan()
             for edit in planned.edits:
                 if edit.kind != "unchanged" and not dry_run:
-                    made += files.missing_folders(edit.path) if edit.after is not None else []
                     files.apply(edit)
-            return HookOutcome(name, before, planned, folders=tuple(made))
+            return HookOutcome(name, before, planned)
         except SignetSyncError as error:
             outcome = HookOutcome(name, before, error=error)
             if not isinstance(error, files.Changed):
@@ -176,22 +159,11 @@ def _find_fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 
-def _note(folder: state_dir.StateFolder, name: str, since: str | None, made: Iterable[str] = ()) -> set[str]:
-    """Records since when a harness feeds a workspace, unless it does already, and which folders were made for it.
-
-    With None it does no longer. Returns the folders that were recorded before.
-    """
+def _note(folder: state_dir.StateFolder, name: str, since: str | None) -> None:
+    """Records since when a harness feeds a workspace, unless it does already; with None it does no longer."""
     known = state_dir.read_json(folder.harnesses) or {}
     entry = known.pop(name, None)
     if since is not None:
-        folders = sorted({*made, *_folders(entry)})
-        begun = entry.get("since", since) if isinstance(entry, dict) else since
-        known[name] = {"since": begun, **({"folders": folders} if folders else {})}
+        known[name] = {"since": entry.get("since", since) if isinstance(entry, dict) else since}
     if since is not None or entry is not None:
         state_dir.write_json(folder.harnesses, known)
-    return _folders(entry)
-
-
-def _folders(entry: object) -> set[str]:
-    found = entry.get("folders") if isinstance(entry, dict) else None
-    return {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()

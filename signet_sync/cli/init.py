@@ -151,7 +151,6 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
         demo.write_sessions(elsewhere, context.now_us)
     with open_to_write(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=context.now_us))
-        demo.mark(workspace.state)
         demo.make_entities(workspace, context.now_us)
         document = report.describe_pass(workspace, outcome, context.now_us)
         held = counts.sessions(workspace.database)

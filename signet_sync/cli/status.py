@@ -166,7 +166,7 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗",
 @command("--json")
 def doctor(context: Context) -> int:
     """Check the installation end to end; each problem with its remedy. Exit 1 if there are problems."""
-    from signet_sync.admin.doctor.run import examine  # all that can be wrong: not for the status
+    from signet_sync.admin.doctor import examine  # all that can be wrong: not for the status
 
     findings = examine(context.root, context.database_path())
     levels = {finding.level for finding in findings}

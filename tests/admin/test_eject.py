@@ -163,18 +163,6 @@ def test_a_worker_of_a_hook_ends_first_and_nothing_is_written_after_eject(vault,
     assert not Path(folder.path).exists() and not (vault / ".signet").exists() and "signet:begin" not in vault.page()
 
 
-def test_an_empty_folder_of_the_person_stays_and_ours_goes(vault):
-    home = Path(os.environ["HOME"])
-    (home / ".claude").mkdir(parents=True)
-    (home / ".config/opencode/plugins").mkdir(parents=True)
-    assert vault.call("hooks", "install", "auto").code == vault.call("hooks", "install", "gemini").code == 0
-    assert (home / ".gemini/settings.json").exists()
-    eject(vault)
-    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == [
-        ".claude", ".config", ".config/opencode", ".config/opencode/plugins",
-    ]  # fmt: skip
-
-
 def test_a_copy_of_a_workspace_leaves_the_state_of_the_original_alone(vault):
     vault.reindex()
     copy = Vault(vault.root.parent / "copy")

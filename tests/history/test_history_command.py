@@ -13,7 +13,7 @@ from agents import Inside, until
 from session_inputs import end
 from workbench import ROOT, Vault, contents
 
-from signet_sync.admin.doctor.run import examine
+from signet_sync.admin.doctor import examine
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import operations as history_operations

@@ -115,13 +115,11 @@ class Installation:
     def start_command(self) -> str:
         """Returns the command that starts the agent, or restarts it."""
         unit = self.unit
-        dead = unit is not None and service.missing_program(unit, self.environ) is not None
-        if unit is not None and unit.active is not None and not dead:
+        if unit is not None and unit.active is not None:
             return service.restart_command(unit)
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
-        # A unit uses the database of the state folder; one whose state cannot be read cannot be started either.
-        can_have = self.chosen is None and (unit is None or dead) and service.answers(self.environ)
+        can_have = self.chosen is None and unit is None and service.answers(self.environ)
         return self.command("service install" if can_have else "run")
 
 

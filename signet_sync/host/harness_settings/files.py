@@ -72,8 +72,12 @@ def apply(edit: Edit) -> None:
     target, backup = os.path.realpath(edit.path), backup_of(edit.path)
     _compare(edit.path, edit.before)
     if edit.after is None:
+        folder = os.path.dirname(target)
         os.unlink(target)
-        sync_folder(os.path.dirname(target))
+        sync_folder(folder)
+        if edit.ours and os.path.basename(folder) == "signet-sync":
+            with suppress(OSError):  # a person has put something there
+                os.rmdir(folder)
     else:
         private_folder(os.path.dirname(target))
         if edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
@@ -85,15 +89,6 @@ def apply(edit: Edit) -> None:
     _compare(edit.path, edit.after)
     if not edit.ours and read(backup) == edit.after:
         unlink(backup)  # a copy of what is there is of no use
-
-
-def missing_folders(path: str) -> list[str]:
-    """Returns the folders that writing a file makes."""
-    found, where = [], os.path.dirname(os.path.realpath(path))
-    while not os.path.lexists(where):
-        found.append(where)
-        where = os.path.dirname(where)
-    return found
 
 
 def _fill(path: str, data: bytes, like: str) -> None:
