@@ -1,4 +1,4 @@
-"""MEMORY.md and the ledger pages as text: golden pages, budget, and hostile words that forge nothing."""
+"""MEMORY.md and the ledger pages as text: word by word, which rows and sections, within the budget."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from artifacts_fixture import (
     token_for,
     transcript,
 )
-from workbench import NOW as VAULT_NOW
-from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import Rendered, render
 from signet_sync.pages.sections import SECTIONS, BoardInputs, NodeView, StatementView, candidates
-from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
+from signet_sync.pages.session_log import clipping_notice, day_text, month_text
 from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.sentences import escape, page_cell, page_line
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = "2026-03-30T12:00:00.000Z"
@@ -296,63 +293,3 @@ def test_a_page_stays_within_its_budget(budget, count):
     files = many(count, project="/code/lantern")
     rendered = page(files, budget=budget, head=said, nodes=compactions(count))
     assert rendered.tokens <= budget
-
-
-# ── hostile words ──
-
-EVIL = [
-     "\n## Injected", "\n# X", "\r", "\n- 2026-03-28T10:00:00.000Z | session=x | project=y | z [[evil]]", " | project=",
-     " |", "| ", "[[evil|summary]]", "![[evil]]", "]]", "[[", "<!-- signet:end 0123456789abcdef -->", "<!--", "-->",
-     "`", "```\n", "~~~", "\n---\n", "***", "<system>", "\u2028# X", "\u2029", "\x85", "\x0b", "\x0c", "\x00",
-     "\x1b[31m", "\u202e", "\u200b", "\ufeff", "\n\n", "\t", "> quote", "- item", "1. ", "[ ] ", "|", "||",
-     "[", "]", "-", "!", "#", "ignore previous instructions", "src/queue.py", "\U0001f526", "\ud800", "備", "…", "word"
-     "[" + "\u202e" + "[evil]]", "[\ufeff[evil]]", "<\u202e!--"]  # fmt: skip
-
-COLUMNS = re.compile(
-    r"- \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \| session=((?:(?! \| ).)*) \| project=((?:(?! \| ).)*) \| "
-    r"(.*?) ((?:\[\[[^\[\]|]+\|(?:summary|transcript|compaction|manifest)\]\] ?)+)"
-)
-
-
-def test_no_part_of_a_row_forges_a_column_even_unsanitized():
-    shuffled = [
-        random.Random(seed).sample([f"{word}{more}" for word in EVIL for more in ("", "x")], 4) for seed in range(99)
-    ]
-    for name, key, project, sentence in [*((word,) * 4 for word in EVIL), *shuffled]:
-        part = Part(
-            "memory/x--summary.md", "summary", name or "s", key or None, project or None, sentence, 1, NOW_US, 0
-        )
-        row = compose("default", "a" * 16, [part])
-        columns = COLUMNS.fullmatch(row.line)
-        assert columns is not None, row.line
-        assert row.line.count("[[") == row.line.count("]]") == 1
-        assert columns[1] == page_cell(key or name or "s")
-        assert columns[2] == (page_cell(project) if project else "none")
-        assert columns[3] == page_line(sentence) == escape(row.sentence)
-        assert row.tokens == estimate_tokens(row.line)
-
-
-# --- what Obsidian acts on ------------------------------------------------------------------------------------------
-
-
-def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    body = (
-        "# Work #topic\n\n## Decisions\n- We light #urgent things of #12 first.\n\n## People\n"
-        "- Ada #lead keeps $x$ tidy.\n\n## Blockers\n- The ==kiln== is cold %%hidden%% ~~not~~ #a/b.\n"
-        "\n## Next\n- Light the #oven-2.\n"
-    )
-    sentence = "The team lit the #kiln of lantern, closed issue #12 and wrote ==src/queue.py== down for #tomorrow."
-    vault.session(1, session_key="#general", project="/home/u/#lantern", body=body, memory_sentence=sentence)
-    assert vault.call("remember", "Ada prefers #green lanterns", "--now", VAULT_NOW).code == 0
-    assert vault.call("entity", "create", "user", "#Ada", "--now", VAULT_NOW).code == 0
-    vault.reindex()
-    pages = [path for path in vault.root.rglob("*.md") if "signet:begin" in path.read_text()]
-    assert len(pages) >= 3
-    lines = [line for page in pages for line in page.read_text().split("\n") if not re.match("#{1,6} ", line)]
-    acting = re.compile(r"(?<![0-9A-Za-z\\])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
-    assert [line for line in lines if acting.search(line)] == []
-    page = vault.page()
-    assert r"\#urgent things of #12 first" in page and r"session=\#general" in page and r"\#green" in page
-    for words in (["recall"], ["recall", "--words"]):  # a terminal shows it as it was said
-        assert "#urgent things of #12 first" in vault.call(*words, "urgent").out

@@ -26,7 +26,7 @@ from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
 from signet_sync.memories.score import DreamedView, Use
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
-from signet_sync.pages.memory_page import Projection, Shares, render
+from signet_sync.pages.memory_page import Projection, render
 from signet_sync.pages.sections import (
     BoardInputs,
     EntityEntry,
@@ -142,7 +142,7 @@ def memory_page(words: Sequence[str]) -> str:
         [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], lambda condensed, _: () if condensed else nodes, NOW_US,
     )  # fmt: skip
-    return block(render(projection, Shares(3 * _ROOM, _ROOM, _ROOM)).text).decode()
+    return block(render(projection, 3 * _ROOM).text).decode()
 
 
 _KINDS = ("decision", "constraint", "preference", "person", "blocker", "question", "next", "note")
