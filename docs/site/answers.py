@@ -184,7 +184,6 @@ class StatusIntake(TypedDict):
     at_work: int
     given_up: int
     unfinished: int
-    refused: int
 
 
 class StatusTokens(TypedDict):

@@ -74,7 +74,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     life = liveness(place)
     live = life.heartbeat
     index, trouble = _read_index(path, root)
-    halt, refused = index.pop("halt"), index.pop("refused")
+    halt = index.pop("halt")
     why = _trouble(root, folder, path, trouble, running=life.running)
     return {
         "workspace": root,
@@ -90,7 +90,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "watch": live.get("watch"),
         **index,
         "sizes": {"database": _size(path), "state": _below(folder.path)},
-        "intake": _intake(folder, refused),
+        "intake": _intake(folder),
         "tokens": _tokens(root),
         "lag_seconds": _lag(folder),
         "trouble": live.get("trouble") or why or None,
@@ -137,7 +137,6 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str]:
         "receipt": None,
         "meaning": None,
         "halt": "",
-        "refused": 0,
     }
     try:
         database = Database(path, readonly=True, wait_ms=1000)
@@ -180,7 +179,6 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         "receipt": receipt(database, state_dir.locate(root), now_us()),
         "meaning": progress or None,
         "halt": passes.halt_message(database),
-        "refused": database.value("select count(*) from flow_results where refused = 1"),
     }
 
 
@@ -191,7 +189,7 @@ def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
+def _intake(folder: StateFolder) -> dict[str, Any]:
     """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
     return {
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
@@ -199,7 +197,6 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
         "at_work": len(spool.markers(folder.spool)),
         "given_up": spool.count_given_up(folder.spool),
         "unfinished": len(journal.keys(folder.journal)),
-        "refused": refused,
     }
 
 

@@ -10,12 +10,11 @@ reaches the disk. A hook calls `put`, which may take only milliseconds; the rest
 
 Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
 renewed while a worker processed it is kept. A file that cannot be read, or has failed too often, goes to `bad/` with
-the reason at the end of its name, and is deleted after `BAD_DAYS`. Jobs of a newer signet-sync are left for it.
+the reason at the end of its name, and is deleted after `BAD_DAYS`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -23,12 +22,20 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 
-from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import AGENT_ID
 from signet_sync.host.repository import Repository
 from signet_sync.storage import durable
-from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
+from signet_sync.storage.durable import (
+    DAY,
+    READ,
+    TEMPORARY,
+    private_folder,
+    publish,
+    read_with_sum,
+    sync_folder,
+    unlink,
+    with_sum,
+)
 from signet_sync.text.stored_names import storable_path
 
 TYPE_CHECKING = False
@@ -41,15 +48,11 @@ SIZE_LIMIT = 1024 * 1024  # bytes
 MOST_TRIES = 8
 MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
-_YEAR_5000 = 95_617_584_000  # seconds since 1970
 _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
 _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
-_AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
-_FIELDS = frozenset(
-    "event harness session_id agent_id at transcript_path cwd repository tries retry_at trouble".split()
-)
+_FIELDS = "event harness session_id agent_id at transcript_path cwd repository tries retry_at trouble".split()
 
 
 class Job:
@@ -79,11 +82,7 @@ class Job:
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
-        return {"v": VERSION, **{name: getattr(self, name) for name in sorted(_FIELDS)}}
-
-
-class _OfAnother(OSError):
-    """A job of a newer signet-sync, left for it."""
+        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}}
 
 
 class _Unusable(Exception):
@@ -117,8 +116,7 @@ def _name_marker(job: Job) -> str:
 
 
 def _write(job: Job, *, durable: bool = True) -> None:
-    data = json.dumps(job.document(), separators=(",", ":")).encode("ascii")
-    handle = publish(job.place, data, durable=durable)
+    handle = publish(job.place, with_sum(job.document()), durable=durable)
     job.mark = _mark(os.fstat(handle))
     os.close(handle)
 
@@ -196,7 +194,7 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:
             try:
                 young = time.time() - os.lstat(path).st_mtime < _WRITING  # it takes milliseconds to write one
                 gone = not (young and TEMPORARY.fullmatch(os.path.basename(path))) and unwanted(_read(path))
-            except (_Unusable, _OfAnother):
+            except _Unusable:
                 gone = True
             except FileNotFoundError:
                 continue
@@ -260,41 +258,12 @@ def _read(path: str) -> Job:
         raw = file.read(SIZE_LIMIT + 1)
     if len(raw) > SIZE_LIMIT:
         raise _Unusable("too-large")
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise _Unusable("damaged") from None
-    if not isinstance(document, dict):
-        raise _Unusable("damaged")
-    version = document.pop("v", None)
-    if isinstance(version, int) and version > VERSION:
-        raise _OfAnother(path)
-    if version != VERSION:
-        raise _Unusable("unknown-version")
-    values = {name: document.get(name) for name in _FIELDS}
-    if not all(_is_valid(*one) for one in values.items()):  # any program can write to the state folder
-        raise _Unusable("damaged")
-    if values["repository"] is not None:
-        values["repository"] = Repository(*values["repository"])
-    return Job(**values, place=path, mark=_mark(status))
-
-
-def _is_valid(name: str, value: object) -> bool:
-    """Checks whether a value is one of this field of a job."""
-    if name == "repository":
-        if not isinstance(value, list) or len(value) != len(Repository._fields):
-            return value is None
-        return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2], value[3] or ""))
-    if name == "tries":
-        return isinstance(value, int) and value in range(MOST_TRIES + 1)
-    if name == "retry_at":
-        return isinstance(value, int | float) and 0 <= value < _YEAR_5000
-    if not isinstance(value, str):
-        return value is None and name not in ("event", "harness", "session_id", "agent_id", "at")
-    if name in ("event", "session_id"):
-        return value in EVENTS if name == "event" else is_session_id(value)
-    pattern = {"agent_id": AGENT_ID, "at": _AT}.get(name, _ANY)
-    return pattern.fullmatch(value) is not None
+    document = read_with_sum(raw)
+    if document is None or document.pop("v") != VERSION:
+        raise _Unusable("damaged" if document is None else "unknown-version")
+    if document["repository"] is not None:
+        document["repository"] = Repository(*document["repository"])
+    return Job(**document, place=path, mark=_mark(status))
 
 
 def _give_up(job: Job) -> None:

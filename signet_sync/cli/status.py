@@ -130,9 +130,9 @@ def _intake_lines(document: Mapping[str, Any]) -> Iterator[str]:
         delay = f", one for {count_noun(minutes, 'minute')}" if minutes else ""
         work = f" · {count_noun(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
         yield _line("intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{delay}{work}")
-    if intake["given_up"] or intake["unfinished"] or intake["refused"]:
+    if intake["given_up"] or intake["unfinished"]:
         text = (
-            f"{count_noun(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
+            f"{count_noun(intake['unfinished'], 'ending')} unfinished"
             f" · {count_noun(intake['given_up'], 'job')} given up → signet-sync logs intake"
         )
         yield _line("", text, fg="yellow")

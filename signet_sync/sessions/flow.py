@@ -18,7 +18,7 @@ from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.formats.paths import MEMORY, add_links, artifact_path, targets
-from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
@@ -51,11 +51,6 @@ def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
     return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
 
 
-def refusal_key(flow_key: str, captured_at: str) -> str:
-    """Returns the key of a flow's refusal: the same words may be accepted with another `captured_at`."""
-    return f"{flow_key}@{captured_at}"
-
-
 @dataclass(slots=True)
 class Flow:
     """A session end or compaction being written. The journal's document has everything that must survive a crash.
@@ -74,7 +69,6 @@ class Flow:
     ended: bool = False
     refusal: SignetSyncError | None = None
     bodies: dict[str, str] = field(default_factory=dict)
-    _seen: dict[str, tuple[Signature, ArtifactState]] = field(default_factory=dict)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -205,7 +199,8 @@ def look(workspace: Workspace, flow: Flow) -> tuple[str, Callable[[Workspace, Fl
         return "its session was removed", _refuse_removed
     found = {kind: _artifact_state(workspace, flow, kind) for kind in flow.kinds}
     if "other" in found.values():
-        return "another artifact has its name", _refuse_taken
+        taken = next(flow.path(kind) for kind, state in found.items() if state == "other")
+        return "another artifact has its name", partial(_refuse_taken, taken=taken)
     missing = [kind for kind, state in found.items() if state == "absent"]
     if missing and flow.sentence is None:
         return "inputs journalled, nothing written", _choose
@@ -253,12 +248,6 @@ def ending_of(document: Mapping[str, Any]) -> live.Ending:
 
 def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactState:
     path = flow.path(kind)
-    status = files.status_of(workspace.root, path)
-    if status is None:
-        return "absent"
-    known = flow._seen.get(path)
-    if known is not None and known[0] == files.signature_of(status):
-        return known[1]
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if not isinstance(found, Found):
         if found.code == "gone":
@@ -266,9 +255,7 @@ def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactStat
         raise WorkspaceError(found.message, path=path, hint="check its permissions; the next pass continues")
     if not found.raw:
         return "absent"  # at most an empty file that reserved the name before a crash
-    ours: ArtifactState = "ours" if _is_ours(flow, kind, found.raw) else "other"
-    flow._seen[path] = (found.signature, ours)
-    return ours
+    return "ours" if _is_ours(flow, kind, found.raw) else "other"
 
 
 def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
@@ -427,20 +414,15 @@ def _reset(workspace: Workspace, flow: Flow) -> None:
 def _answer(workspace: Workspace, flow: Flow) -> None:
     # An earlier process may have died between a file of ours and the fsync of its folder.
     writing.sync_folders(workspace.root, {MEMORY})
-    _record(workspace, flow, flow.answer(), refused=False)
-
-
-def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
     document = flow.document
-    key = document["flow_key"]
     with workspace.database.transaction(durable=True):
         results.record(
             workspace.database,
             agent_id=document["agent_id"],
-            flow_key=refusal_key(key, document["captured_at"]) if refused else key,
+            flow_key=document["flow_key"],
             kind=flow.kind,
             session=(document["token"], document["session_id"]),
-            answer=results.RecordedAnswer(document["request"], answer, refused),
+            answer=results.RecordedAnswer(document["request"], flow.answer()),
             at=document["now"],
         )
 
@@ -450,17 +432,14 @@ def _refuse_removed(workspace: Workspace, flow: Flow) -> None:
     _end(workspace, flow)
 
 
-def _refuse_taken(workspace: Workspace, flow: Flow) -> None:
+def _refuse_taken(workspace: Workspace, flow: Flow, taken: str) -> None:
     """Ends a flow that can never be finished. The file of other content under its name is left as it is."""
-    taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
     flow.refusal = UsageError(
         "another artifact with different content has this name",
         path=taken,
         hint="it was not changed; end the session with another captured_at",
         code="name-taken",
     )
-    error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
-    _record(workspace, flow, error, refused=True)
     workspace.events.append(f"{taken}: a session end was refused: {flow.refusal.message}")
     _end(workspace, flow)
 

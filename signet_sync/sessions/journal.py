@@ -6,16 +6,14 @@ A file has a sum of its document: a damaged one must neither name other paths no
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.storage.durable import READ, private_folder, publish, sync_folder, unlink
+from signet_sync.storage.durable import READ, private_folder, publish, read_with_sum, sync_folder, unlink, with_sum
 
 _NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
 
@@ -56,8 +54,7 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> JournalledFlow:
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     try:
-        text = json.dumps(document)
-        descriptor = publish(path, f"{_sum(text)} {text}".encode(), lock=True)
+        descriptor = publish(path, with_sum(document), lock=True)
     finally:
         if earlier is not None:
             os.close(earlier)
@@ -130,10 +127,4 @@ def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
 
 def _read(descriptor: int) -> dict[str, Any] | None:
     with open(os.dup(descriptor), "rb") as handle:
-        given, _, text = handle.read().decode("utf-8", "replace").partition(" ")
-    document: dict[str, Any] | None = json.loads(text) if given == _sum(text) else None
-    return document
-
-
-def _sum(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+        return read_with_sum(handle.read())

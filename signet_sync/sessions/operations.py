@@ -21,7 +21,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
-from signet_sync.sessions.flow import ARTIFACTS, Flow, FlowKind, kinds_of, refusal_key
+from signet_sync.sessions.flow import ARTIFACTS, Flow, FlowKind, kinds_of
 from signet_sync.sessions.input import CompactionInput, SessionInput, write_identity
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
@@ -236,23 +236,15 @@ class _Ending:
         return _finish_earlier(self.workspace, concerns, self.now_us).get(self.content)
 
     def _find_answer(self) -> dict[str, Any] | None:
-        """Returns the recorded answer. Raises `UsageError` if it was refused or its key has other content."""
-        agent_id, database = self.identity["agent_id"], self.workspace.database
-        known = results.find_recorded(database, agent_id, self.flow_key)
+        """Returns the recorded answer. Raises `UsageError` if its key has other content."""
+        known = results.find_recorded(self.workspace.database, self.identity["agent_id"], self.flow_key)
         if known is not None and known.request_sha256 != self.content:
             raise UsageError(
                 "this idempotency key was used for other content",
                 hint="nothing was written; use another key for each session end",
                 code="idempotency-conflict",
             )
-        if known is not None:
-            return self._replay(known.document)
-        if self.captured_us is not None:  # a generated one is always free
-            known = results.find_recorded(database, agent_id, refusal_key(self.flow_key, iso(self.captured_us)))
-            if known is not None and known.request_sha256 == self.content:
-                said = known.document
-                raise UsageError(said["message"], path=said.get("path"), hint=said["hint"], code=said["code"])
-        return None
+        return self._replay(known.document) if known is not None else None
 
     def _replay(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Returns an earlier answer; it names no file that is gone since."""
@@ -422,7 +414,7 @@ class _Ending:
 
 
 def _finish_earlier(workspace: Workspace, concerns: Callable[[Flow], bool], now_us: int) -> dict[str, dict[str, Any]]:
-    """Finishes interrupted flows; returns their answers by what was asked. Refusals are recorded, and found again."""
+    """Finishes interrupted flows; returns their answers by what was asked. Who asks again is refused again."""
     answers = {}
     for flow in sessions_flow.resume(workspace, concerns):
         with suppress(UsageError):

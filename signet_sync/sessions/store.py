@@ -13,20 +13,19 @@ from signet_sync.sync.store.sessions import SessionRef
 
 
 class RecordedAnswer(NamedTuple):
-    """The recorded result of a flow; with `refused`, `document` is an error (code, message, hint, path)."""
+    """The recorded result of a flow."""
 
     request_sha256: str
     document: dict[str, Any]
-    refused: bool
 
 
 def find_recorded(database: Database, agent_id: str, flow_key: str) -> RecordedAnswer | None:
     """Returns the answer of a flow, or None if it has not ended."""
-    for request, answer, refused in database.execute(
-        "select request_sha256, answer, refused from flow_results where agent_id = ? and flow_key = ?",
+    for request, answer in database.execute(
+        "select request_sha256, answer from flow_results where agent_id = ? and flow_key = ?",
         (agent_id, flow_key),
     ):
-        return RecordedAnswer(request, json.loads(answer), bool(refused))
+        return RecordedAnswer(request, json.loads(answer))
     return None
 
 
@@ -41,11 +40,11 @@ def record(
     at: str,
 ) -> None:
     """Stores the first answer of a flow; `session` is token and id. Later answers are ignored."""
-    said = answer.request_sha256, *session, json.dumps(answer.document, ensure_ascii=False), int(answer.refused)
+    said = answer.request_sha256, *session, json.dumps(answer.document, ensure_ascii=False)
     database.execute(
         "insert or ignore into flow_results"
-        "(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, refused, at)"
-        " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, at)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?)",
         (agent_id, flow_key, kind, *said, at),
     )
 
@@ -65,14 +64,14 @@ def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
         "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
         " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
         " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
-        " where f.kind = 'end' and f.refused = 0 and f.at > ? order by f.at, f.flow_key"
+        " where f.kind = 'end' and f.at > ? order by f.at, f.flow_key"
     )
     return [RecordedEnd(*row) for row in database.execute(query, (at,))]
 
 
 def forget_answers(database: Database) -> None:
     """Lets every end of a session be written again. In the caller's transaction."""
-    database.execute("delete from flow_results where refused = 0")
+    database.execute("delete from flow_results")
 
 
 def find(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.locations import process_alive
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from typing import Any
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,6 +124,23 @@ class Replacing:
                     sync_folder(os.path.dirname(self.path))
         finally:
             unlink(self.temporary)
+
+
+def with_sum(document: Mapping[str, Any]) -> bytes:
+    """Returns a document as JSON behind its sum: whoever reads it need not ask what damage could have made of it."""
+    text = json.dumps(document)
+    return f"{_sum_of(text)} {text}".encode()
+
+
+def read_with_sum(raw: bytes) -> dict[str, Any] | None:
+    """Returns the document that `with_sum` wrote, None for anything else."""
+    given, _, text = raw.decode("utf-8", "replace").partition(" ")
+    document: dict[str, Any] | None = json.loads(text) if given == _sum_of(text) else None
+    return document
+
+
+def _sum_of(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def publish(path: str, data: bytes, mode: int = 0o600, *, durable: bool = True, lock: bool = False) -> int:

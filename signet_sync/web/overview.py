@@ -87,8 +87,8 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
         remedy = "the command runs one in the foreground; signet-sync service install starts one with every login"
         found.append(Advice(False, "no agent is running, so changes in the vault are not indexed", remedy, "run"))
     intake = status["intake"]
-    if intake["given_up"] or intake["refused"]:
-        message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} ends of sessions refused"
+    if intake["given_up"]:
+        message = f"from harnesses: {intake['given_up']} given up"
         found.append(Advice(False, message, "see the log", "logs intake"))
     return found
 

@@ -141,17 +141,13 @@ def test_one_key_for_two_contents_is_a_conflict(vault):
 
 
 @pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
-def test_a_name_that_is_taken_is_refused_once_and_for_all(vault, key):
+def test_a_name_that_is_taken_is_refused(vault, key):
     first = end(vault, captured_at=moment(0), transcript="One thing was said in src/a.py.")
     original = (vault / first["transcript"]).read_bytes()
     other = {"transcript": "Another thing was said in src/b.py.", **key}
     error = refuse(vault, "name-taken", captured_at=moment(0), **other)
     assert error["path"] == first["transcript"]
-    before = everything(vault)
     assert refuse(vault, "name-taken", captured_at=moment(0), **other) == error
-    assert everything(vault) == before
-    recorded = vault.rows("select answer from flow_results where refused = 1")
-    assert len(recorded) == 1 and first["transcript"] in recorded[0][0]
     assert (vault / first["transcript"]).read_bytes() == original
     vault.reindex()
     assert journal(vault) == []
