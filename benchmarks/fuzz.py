@@ -31,8 +31,8 @@ from signet_sync.capture.harnesses import markdown
 from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.codex import transcript as codex
 from signet_sync.capture.harnesses.gemini import transcript as gemini
-from signet_sync.capture.harnesses.openclaw import transcript as openclaw
 from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.pi import transcript as pi
 from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.harnesses.texts import compaction_text
 from signet_sync.digest.model import question
@@ -399,7 +399,7 @@ def _transcripts() -> Sequence[bytes]:
 def _read_transcripts(raw: bytes) -> object:
     lines = raw.splitlines(keepends=True)
     name = f"rollout-2026-03-28T10-00-00-{_SESSION}.jsonl"
-    read = [reader.read(iter(lines), file_name=name) for reader in (claude_code, codex, gemini, openclaw)]
+    read = [reader.read(iter(lines), file_name=name) for reader in (claude_code, codex, gemini, pi)]
     for conversation in read:
         markdown.render(conversation.entries)
     parts = [(str(number), line.decode("utf-8", "replace")) for number, line in enumerate(lines[:20])]

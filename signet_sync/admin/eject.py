@@ -16,8 +16,8 @@ import apsw
 from signet_sync.admin import hooks_install
 from signet_sync.app.workspace import opened
 from signet_sync.capture import intake, spool
-from signet_sync.capture.due import due
 from signet_sync.capture.harnesses import registry
+from signet_sync.capture.worker import due
 from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import (

@@ -17,8 +17,7 @@ import apsw
 from signet_sync.app import changed_paths
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.capture import spool
-from signet_sync.capture.due import due, list_changed_sessions
-from signet_sync.capture.worker import Command, Worker
+from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
 from signet_sync.entities.stage import entities_folder
 from signet_sync.errors import DatabaseCorrupt, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder

@@ -111,7 +111,7 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         now_us = latest if now_us is None else now_us
         begins = (found.begins, source.mtime_ns // 1000, now_us)
         found = drop_future_times(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = found._replace(project=_translate_wsl_path(found.project))
+    found = found._replace(harness=source.harness, project=_translate_wsl_path(found.project))
     # What we asked a model goes, each question with all that follows up to the next one of a person.
     kept: list[TranscriptEntry] = []
     ours = own_folder = is_in_model_folder(found.project)

@@ -1,21 +1,33 @@
-"""Finds the files that a harness gives to its sessions by itself: its own memory, and a project's instructions.
+"""What a person has in a harness's own folders: files that it gives to its sessions by itself, and past sessions.
 
-They are read when somebody asks, and never written, kept or injected. Nothing that a file says decides what is opened:
-only places below a harness's own folders, and folders of sessions as the harness recorded them when we captured them.
+Its own memory and a project's instructions are read when somebody asks, and never written, kept or injected. Nothing
+that a file says decides what is opened: only places below a harness's own folders, and folders of sessions as the
+harness recorded them when we captured them. A session is given back in the harness's own format, made of our
+transcripts, so that it can be resumed.
 """
 
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.texts import IMAGE, UUID
+from signet_sync.errors import UsageError
 from signet_sync.formats.body import well_formed
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.durable import publish
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.texts import text_at
+from signet_sync.text.chunking import HEAD
 
 _MOST_FILES, _LARGEST = 300, 64 * 1024  # the newest, bytes
 _MOST_FOLDERS = 60  # of sessions, the newest
@@ -87,3 +99,81 @@ def _place_of_top(place: str, folder: str) -> str:
     found = resolve(folder) if folder else None
     below = re.sub(r"[^A-Za-z0-9]", "-", f"/{found.path}") if found is not None and found.path else ""
     return place.rstrip("/").removesuffix(below)
+
+
+# ── a session goes back ──
+
+_HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
+_DIVIDER = "***"  # above a compaction
+
+
+def restore(
+    database: Database, agent_id: str, session: str, harness: str, folder: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """Writes a session to where a harness ("": its own) keeps its sessions, as one of its project, else of `folder`.
+
+    Raises `UsageError` if that is there already, and for a harness that takes none.
+    """
+    ref = sessions.one(database, agent_id, session)
+    files = sessions.files(database, ref)
+    own, project = files[-1].harness or "", files[-1].project or ""
+    write = registry.restorer(harness or own)
+    texts = [text_at(database, file.source_path) for file in files if file.source_kind == "transcript"]
+    turns = turns_of(texts)
+    if write is None or not turns:
+        able = ", ".join(name for name in registry.names() if registry.restorer(name) is not None)
+        what = f"the session has no words for {harness or own or 'a harness'}" if write is not None else "it takes none"
+        raise UsageError(what, hint=f"sessions are restored to {able}: --to-harness NAME", code="not-restorable")
+    same = harness in ("", own) and UUID.fullmatch(ref.session_id) is not None
+    session_id = ref.session_id if same else str(uuid5(NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
+    folder = project if os.path.isdir(project) else folder
+    made, records, command = write(session_id, folder, turns, environ)
+    held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
+    path = next((one for one in held if _is_at_home(one, harness or own, environ)), made)
+    for one in (path, made, *held):
+        if os.path.lexists(one):
+            hint = f"{command} continues it" if one == path else "the harness itself can resume it"
+            raise UsageError(f"the session is there already: {one}", hint=hint, code="exists")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.close(publish(path, "".join(f"{json.dumps(one)}\n" for one in records).encode()))
+    said = "\n".join(text for _, _, text in turns)
+    return {
+        "session_id": session_id,
+        "harness": harness or own,
+        "path": path,
+        "command": command,
+        "folder": folder,
+        "turns": len(turns),
+        "redacted": said.count("[REDACTED:"),
+        "images": said.count(IMAGE),
+        "cut": said.count(" characters left out"),
+    }
+
+
+def _is_at_home(path: str, harness: str, environ: Mapping[str, str]) -> bool:
+    """Returns whether a harness keeps a session there: Codex looks for it where its own list of sessions says."""
+    facts = registry.facts(harness)
+    homes = (os.path.realpath(os.path.join(home, facts.folders[0])) for home in facts.homes(environ))
+    return any(os.path.realpath(path).startswith(f"{home}/") for home in homes)
+
+
+def turns_of(transcripts: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Returns the person's words, and between them the agent's with its calls and what these gave back.
+
+    Each turn is the role `user` or `assistant`, the time (ISO 8601) and the text.
+    """
+    found: list[tuple[str, str, list[str]]] = []
+    for text in transcripts:
+        heads = list(_HEADS.finditer(text))
+        for head, after in zip_longest(heads, heads[1:]):
+            said = text[head.end() : after.start() if after else None].strip().removesuffix(_DIVIDER).strip()
+            if head["role"] in ("Harness", "Compaction"):
+                continue
+            if head["tool"]:
+                said = f"- {head['sub'] or ''}{head['tool']} {said}"
+            role = "user" if head["role"] == "User" else "assistant"
+            if said and (role == "user" or not found or found[-1][0] == "user"):
+                found.append((role, head["at"], [said]))
+            elif said:
+                found[-1][2].append(said)
+    return [(role, at, "\n\n".join(parts)) for role, at, parts in found]

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 from signet_sync.capture import capture, live_transcript, spool, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult
-from signet_sync.capture.due import due
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.live_transcript import rest_of, shorten, source_of
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.transcripts import TranscriptSource
+from signet_sync.capture.worker import due
 from signet_sync.errors import HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant

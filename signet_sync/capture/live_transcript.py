@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 
 from signet_sync.capture import capture, spool, transcripts
-from signet_sync.capture.due import LONGEST_REST, list_changed_sessions
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
 from signet_sync.capture.transcripts import TranscriptSource
+from signet_sync.capture.worker import LONGEST_REST, list_changed_sessions
 from signet_sync.errors import DatabaseError, HarnessError, UsageError, reason
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display

@@ -1,6 +1,6 @@
-"""Captures in a process beside the agent, and catches up with running sessions for a search.
+"""Decides which jobs and running sessions are due, and has them taken in a process beside the agent.
 
-So a long transcript or a slow model never delays the watch.
+So a long transcript or a slow model never delays the watch. A search catches up with running sessions itself.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import IO, TYPE_CHECKING
 import apsw
 
 from signet_sync.capture import spool
-from signet_sync.capture.due import list_changed, stat_of
 from signet_sync.capture.harnesses import registry
+from signet_sync.capture.spool import Job
 from signet_sync.errors import SignetSyncError
+from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.sessions.live import store as live
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
     from signet_sync.sync.read_only import IndexPlace
 
+# The maximum time between two reads of a running session, in microseconds.
+LONGEST_REST = 60 * SECOND
 # Seconds after a worker failed, and before jobs that it left are looked at again.
 RETRY_SECONDS = 60.0
 # Seconds that a worker without work stays.
@@ -37,6 +41,63 @@ _TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 # Transcripts of running sessions longer than this in total are left to the agent by a search.
 _MOST_READ = 64 * 1024 * 1024  # bytes
 _MOMENT_MS = 500
+
+
+# ── what is due ──
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
+    """Yields the jobs to process now; a stop marker waits until its transcript has been idle for a while."""
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event != "stop" or _is_idle(workspace, job, now_us):
+            yield job
+
+
+def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
+    """Yields stop markers of sessions whose transcripts changed since the last read, with shape and time to wait (µs).
+
+    A further hook event ends the wait early; changes without an event wait longer.
+    """
+    for job, shape, mark in list_changed(workspace, now_us):
+        if _is_idle(workspace, job, now_us):
+            continue
+        wait = mark.rests_until - now_us if mark is not None else 0
+        # The clock was set back.
+        wait = 0 if wait > LONGEST_REST else wait
+        reported = mark is None or mark.reported_at != job.at
+        yield job, shape, wait if reported else wait + LONGEST_REST
+
+
+def list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
+    """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event == "stop" and (shape := shape_of(job)):
+            mark = live.mark_of(workspace.database, os.path.basename(job.place))
+            if mark is None or mark.shape != shape:
+                yield job, shape, mark
+
+
+def shape_of(job: Job) -> str:
+    """Returns what changes when something is added to a transcript; empty if there is none."""
+    is_database = registry.keeps_database(job.harness)
+    # What is added to a database stays in its log for a while.
+    places = (job.transcript_path, f"{job.transcript_path}-wal") if is_database else (job.transcript_path,)
+    found = [f"{status.st_size} {status.st_mtime_ns}" if (status := stat_of(place)) else "" for place in places]
+    return found[0] and f"{''.join(found)}{job.at if is_database else ''}"
+
+
+def _is_idle(workspace: Workspace, job: Job, now_us: int) -> bool:
+    status = stat_of(job.transcript_path)
+    # At its first prompt the harness has not created it yet.
+    changed_us = status.st_mtime_ns // 1000 if status is not None else parse_instant(job.at) or 0
+    return now_us - changed_us >= workspace.settings.capture_idle * SECOND
+
+
+def stat_of(path: str | None) -> os.stat_result | None:
+    try:
+        return os.stat(path or "")
+    except (OSError, ValueError):
+        return None
 
 
 def catch_up(place: IndexPlace, agent_id: str) -> None:
@@ -70,6 +131,9 @@ def catch_up(place: IndexPlace, agent_id: str) -> None:
                 left -= status.st_size if status is not None else 0
                 if left >= 0:
                     live_transcript.read_running(workspace, job, shape, instant)
+
+
+# ── processes ──
 
 
 class Worker:

@@ -55,7 +55,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
     folder = workspace.state.spool
     if not os.path.isdir(folder) or not any(name.endswith(".json") for name in os.listdir(folder)):
         return False
-    from signet_sync.capture.due import due  # nearly always the agent has taken them
+    from signet_sync.capture.worker import due  # nearly always the agent has taken them
 
     if next(due(workspace, now_us()), None) is None:
         return False

@@ -143,26 +143,22 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     assert all(reason.partition(":")[0] in shown for reason in reasons.values()) and talk.path.name not in shown
 
 
-@pytest.mark.parametrize(("harness", "records", "day", "project"), [
-    ("codex", [
-        {"id": "0a1b2c3d-0000-4000-8000-00000000c0de", "timestamp": "2025-09-10T18:58:38.331Z", "instructions": None},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text":
-         "<environment_context>\n  <cwd>/home/u/x</cwd>\n</environment_context>"}]},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why zebrafish?"}]},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "For stripes."}]},
-     ], "2025-09-10", "/home/u/x"),
-    ("codex", [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text":
-         "<environment_context>\nCurrent working directory: /home/u/x\nx\n</environment_context>"}]},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why zebrafish?"}]},
-     ], "2026-03-20", "/home/u/x"),
-    ("claude-code", [
-        {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/home/u/x", "message": {"content": "Why zebrafish?"}},
-     ], "2026-03-20", "/home/u/x"),
-])  # fmt: skip
-def test_records_without_times_are_of_the_header_else_of_the_file(vault, tmp_path, harness, records, day, project):
-    named = {"codex": "rollout-2025-08-01T10-00-00-12345678-0000-4000-8000-000000000000"}
-    path = tmp_path / f"{named.get(harness, 's-1')}.jsonl"
+WITHOUT_TIMES = {
+    "codex": [
+        {"type": "session_meta",
+         "payload": {"id": "0a1b2c3d-0000-4000-8000-00000000c0de", "timestamp": "2025-09-10T18:58:38Z", "cwd": "/x"}},
+        *({"type": "response_item", "payload": {"type": "message", "role": role, "content": [{"text": said}]}}
+          for role, said in (("user", "Why zebrafish?"), ("assistant", "For stripes."))),
+    ],
+    "claude-code": [
+        {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/x", "message": {"content": "Why zebrafish?"}},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("harness", "day"), [("codex", "2025-09-10"), ("claude-code", "2026-03-20")])
+def test_records_without_times_are_of_the_header_else_of_the_file(vault, tmp_path, harness, day):
+    records, path = WITHOUT_TIMES[harness], tmp_path / "s-1.jsonl"
 
     def write(*more):
         path.write_text("".join(f"{json.dumps(record)}\n" for record in (*records, *more)))
@@ -172,12 +168,12 @@ def test_records_without_times_are_of_the_header_else_of_the_file(vault, tmp_pat
     assert import_(vault, harness, path)["sessions"] == 1
     (manifest,) = written(vault, "manifest")
     head = fields(vault, manifest)
-    assert (head["captured_at"][:10], head["project"]) == (day, project)
+    assert (head["captured_at"][:10], head["project"]) == (day, "/x")
     # It grows, and the file's time with it: only what is new is written.
-    write(records[-1] | {"uuid": "2", "id": "2"} | {"type": records[-1]["type"]})
+    write(records[-1] | {"uuid": "2"})
     import_(vault, harness, path)
     assert sum(text.count("zebrafish") for text in segments(vault)) <= 2
-    write(records[-1] | {"uuid": "2", "id": "2"} | {"type": records[-1]["type"]})
+    write(records[-1] | {"uuid": "2"})
     assert import_(vault, harness, path, "--again")["segments"] == []
     sound(vault)
 

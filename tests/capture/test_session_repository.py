@@ -20,6 +20,7 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import agent_for
 from signet_sync.host import repository
 from signet_sync.host.repository import Repository, resolve
+from signet_sync.storage.durable import read_with_sum
 
 KINDS = ("summary", "transcript", "manifest")
 
@@ -60,7 +61,7 @@ def test_a_hook_hands_the_repository_over(vault: Vault, code: Path, tmp_path: Pa
     take(vault, "claude-code", payload("Stop", talk.path, cwd=str(code / "docs")), "--strict")
     (job,) = jobs(vault)
     assert job.repository == Repository(str(code), NAME, "docs", "main")
-    document = json.loads(Path(job.place).read_text())
+    document = read_with_sum(Path(job.place).read_bytes())
     assert document["v"] == 1 and document["repository"] == [str(code), NAME, "docs", "main"]
     assert SECRET.encode() not in everywhere(vault)
     for cwd in (str(tmp_path), str(code / "gone"), "relative", 7):

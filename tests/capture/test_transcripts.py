@@ -88,7 +88,7 @@ def test_each_harness_is_found_in_its_own_folder(home):
     expected = {
         "claude-code": ["bbbb.jsonl", "aaaa.jsonl"], "openclaw": ["cccc.jsonl"], "opencode": [],
         "codex": ["rollout-2025-03-28T22-34-06-abc.jsonl", "rollout-2026-03-28T22-34-06-abc.jsonl"],
-        "gemini": ["session-2025-03-28T22-34-abcd.json", "session-2026-03-28T22-34-abcd.jsonl"],
+        "gemini": ["session-2026-03-28T22-34-abcd.jsonl"],
     }  # fmt: skip
     assert {harness: [Path(path).name for path in found(harness, home)] for harness in expected} == expected
     assert list_installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]

@@ -1,8 +1,8 @@
 """Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
-It has its `FACTS`; in `transcript` the parser `read`; in `database` what reads one, if the harness keeps one; beside
-the facts `restore`, if it takes a past session. What a session did is read from the names that the parser gives to
-tools (`digest.deeds`).
+It has its `FACTS`; in `transcript` the parser `read`, unless its transcripts are like those of another one; in
+`database` what reads one, if the harness keeps one; beside the facts `restore`, if it takes a past session. What a
+session did is read from the names that the parser gives to tools (`digest.deeds`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
         entry.name
         for place in harnesses.__path__
         for entry in os.scandir(place)
-        if os.path.isfile(os.path.join(entry.path, "transcript.py"))
+        if os.path.isfile(os.path.join(entry.path, "__init__.py"))
     }
     return tuple(sorted(folder.replace("_", "-") for folder in folders))
 
@@ -58,7 +58,7 @@ def _find_facts(name: str) -> HarnessFacts | None:
 
 def reader(name: str) -> Callable[..., Conversation]:
     """Returns the parser of a harness's transcripts, which takes lines (for OpenCode: rows)."""
-    read: Callable[..., Conversation] = _part(name, ".transcript").read
+    read: Callable[..., Conversation] = _part(facts(name).parser or name, ".transcript").read
     return read
 
 

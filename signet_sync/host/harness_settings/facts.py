@@ -48,7 +48,8 @@ class HarnessFacts:
     command that starts the program with the prompt that follows them. `memory` is what it remembers by itself, as
     patterns of paths below its homes, `memory_beside` below the folder of a transcript. It tells a session itself
     what its `instructions` say, files of the session's folder. Where no event tells that a command failed, `failed`
-    matches what it gave back, the members `result` of the event of a tool that ran.
+    matches what it gave back, the members `result` of the event of a tool that ran. `parser` is the harness whose
+    transcripts its own are like.
 
     Of what we write below its folder of settings: the file `hooks` has a handler for each of `events`, with the seconds
     that it may take and the tools that it is for. A harness without such a file runs `scripts` at `script_events`:
@@ -76,6 +77,7 @@ class HarnessFacts:
     memory_beside: tuple[str, ...] = ()
     result = ("", "")
     failed = ""
+    parser = ""
     hooks = ""
     events: tuple[tuple[str, int, str], ...] = ()
     scripts: tuple[tuple[str, str], ...] = ()

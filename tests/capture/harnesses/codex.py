@@ -116,21 +116,6 @@ CASES = {
     "the harness says which blocks are the user's": case(
         [_said("user", "injected", "mine", kinds=["hooks.additional_context", "user.text"])], "user mine"
     ),
-    "older files have their words in events only": case(
-        [_meta(), _event("user_message", message="ask"), _event("agent_message", message="answer")],
-        "user ask", "assistant answer",
-    ),
-    "a role that has messages needs no echo, whichever came first": case(
-        [_event("user_message", message="ask"), _said("user", "ask"), _event("agent_message", message="a")],
-        "user ask", "assistant a",
-    ),
-    "the first versions wrote bare items": case(
-        [
-            {"id": _ID, "timestamp": at(0), "instructions": None}, {"record_type": "state"},
-            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-        ],
-        "user hi", session_id=_ID,
-    ),
     "output: plain": _output("plain", "plain"),
     "output: blocks": _output([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": ""}],
                               "a\n[image]"),

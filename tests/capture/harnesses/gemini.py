@@ -1,7 +1,5 @@
 """Gemini CLI, as version 0.61 writes."""
 
-import json
-
 from harness_samples import at, case
 
 PLACE = ".gemini/tmp/lantern/chats/session-2026-03-28T22-34-{:.8}.jsonl"
@@ -136,13 +134,5 @@ CASES = {
     ),
     "a sub-agent's file": case(
         [{**_HEADER, "kind": "subagent"}, _message("user", "x", "m1")], "user x", parent="unnamed"
-    ),
-    "older versions wrote one document": case(
-        [{**_HEADER, "messages": [_message("user", "hi", "m1"), _message("gemini", "hello", "m2")]}],
-        "user hi", "assistant hello", session_id=_ID,
-    ),
-    "with indentation": case(
-        json.dumps({**_HEADER, "messages": [_message("user", "hi", "m1")]}, indent=2).encode().splitlines(True),
-        "user hi", session_id=_ID,
     ),
 }  # fmt: skip

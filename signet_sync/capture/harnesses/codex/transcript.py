@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import NO_TIME, UNNAMED, EntryKind, LineReader, TranscriptEntry, time_of
+from signet_sync.capture.harnesses.reader import NO_TIME, UNNAMED, LineReader, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
-    UUID,
     Tags,
     compaction_text,
     drop_injected,
@@ -45,8 +44,6 @@ _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
 _CALLED = late(r"\btools\.(\w{1,80})\(")
 _RUN = late(r"\btools\.exec_command\(\s*\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)", re.DOTALL)
 _ENDED_BADLY = late(r"\AScript failed\n|\"wall_time_seconds\":[\d.e-]{1,30},\"exit_code\":-?[1-9]")
-# What the first versions say of their folder, in the user's name.
-_FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory: )([^<\n]+)")
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
@@ -60,9 +57,6 @@ class _CodexReader(LineReader):
         super().__init__(file_name)
         named = _ROLLOUT.fullmatch(self.stem)
         self.stem = named[1] if named else ""
-        # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.
-        self.echoes: dict[int, str] = {}
-        self.canonical: set[str] = set()
         self.began = NO_TIME
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -84,11 +78,6 @@ class _CodexReader(LineReader):
             self.add("compaction", summary)
         elif kind in ("turn_context", "world_state"):
             self.project = self.project or text_of(payload.get("cwd"))
-        elif "payload" not in record and (kind == "message" or kind in _CALLS or kind in _OUTPUTS):
-            # The first versions wrote the items without a wrapper and without times.
-            self._item(record)
-        elif not kind and UUID.fullmatch(text_of(record.get("id"))):
-            self._header(record)
 
     def _header(self, meta: Mapping[str, Any]) -> None:
         """Reads the first header: a fork's file continues with that of its original session, and the history of it."""
@@ -110,15 +99,12 @@ class _CodexReader(LineReader):
             self.parent = text_of(spawn.get("parent_thread_id")) or (root if root != self.session else "") or UNNAMED
 
     def _item(self, item: Mapping[str, Any]) -> None:
-        kind, content, first = text_of(item.get("type")), item.get("content"), len(self.entries)
+        kind, content = text_of(item.get("type")), item.get("content")
         if kind == "message":
             if item.get("role") == "assistant":
                 self.add("assistant", join_paragraphs(texts_of(content)))
             elif item.get("role") == "user":
-                folder = next(filter(None, map(_FOLDER.search, texts_of(content))), None)
-                self.project = self.project or (folder[1].strip() if folder else "")
                 self.add_words(_choose_own_texts(item))
-            self.canonical.update(entry.kind for entry in self.entries[first:])
         elif kind in _CALLS:
             self._call(kind, item)
         elif kind in _OUTPUTS:
@@ -152,19 +138,10 @@ class _CodexReader(LineReader):
 
     def _event(self, event: Mapping[str, Any]) -> None:
         kind, message, count = text_of(event.get("type")), text_of(event.get("message")), event.get("num_turns")
-        if kind in ("user_message", "agent_message"):
-            role: EntryKind = "user" if kind == "user_message" else "assistant"
-            first = len(self.entries)
-            if role not in self.canonical:
-                self.add_words([message]) if role == "user" else self.add(role, message)
-            self.echoes.update(dict.fromkeys(range(first, len(self.entries)), role))
-        elif kind == "thread_rolled_back" and isinstance(count, int) and count > 0:
+        if kind == "thread_rolled_back" and isinstance(count, int) and count > 0:
             begins = [place for place, entry in enumerate(self.entries) if entry.kind == "user"]
-            begins = [place for place in begins if self.echoes.get(place) not in self.canonical]
             if begins:
-                first = begins[max(len(begins) - count, 0)]
-                del self.entries[first:]
-                self.echoes = {place: role for place, role in self.echoes.items() if place < first}
+                del self.entries[begins[max(len(begins) - count, 0)] :]
         elif kind == "turn_aborted":
             reason = one_line(text_of(event.get("reason")), 80)
             self.add("event", "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}")
@@ -190,7 +167,7 @@ class _CodexReader(LineReader):
 
     def choose(self) -> list[TranscriptEntry]:
         self.copied_until = self.began + FORK_US if self.origin else NO_TIME
-        return [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
+        return self.entries
 
 
 def _choose_own_texts(item: Mapping[str, Any]) -> list[str]:

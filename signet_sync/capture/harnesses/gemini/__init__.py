@@ -18,8 +18,7 @@ _LOG = 4 * 1024 * 1024
 class _Gemini(JsonFacts):
     place = ".gemini"
     folders = ("tmp",)
-    pattern = r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"
-    ending = r"\.jsonl?$"
+    pattern = r"tmp/[^/]+/chats/session-[^/]+\.jsonl"
     silence = "{}"
     # At a resume, it drops each message that begins with a hook's context; without a terminal that is the first prompt,
     # with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.

@@ -1,14 +1,14 @@
-"""Parses Gemini CLI's chats: a log of patches to a list of messages (older versions: one JSON document)."""
+"""Parses Gemini CLI's chats: a log of patches to a list of messages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import UNNAMED, Conversation, LineReader, TranscriptEntry, time_of
+from signet_sync.capture.harnesses.reader import UNNAMED, LineReader, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     drop_injected,
     first_text,
@@ -35,15 +35,6 @@ _THANKS = "Got it. Thanks for the additional context!"
 _SNAPSHOT = late(r"\A<state_snapshot>\n?(.*?)\n?</state_snapshot>(?:\n\nResume the prior task[^\n]*)?\s*\Z", re.DOTALL)
 
 
-def _join_document(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the lines; a document spread over many lines (the first is just `{`) becomes one line."""
-    rest = iter(lines)
-    first = next(rest, b"")
-    if first.strip() == b"{":
-        first = b"".join(chain([first], (line if line.endswith(b"\n") else line + b"\n" for line in rest)))
-    yield from chain([first], rest)
-
-
 @dataclass(slots=True)
 class _Message:
     """One message, merged from all records with its id; its calls by their ids, with the members that are known."""
@@ -65,10 +56,6 @@ class _GeminiReader(LineReader):
         self.copies: dict[str, str] = {}  # ids that a compression gave to messages, "" for one that nobody wrote
         self.answers: dict[str, tuple[str, bool]] = {}  # by call what it gave back, and whether it failed
         self.seen = 0
-
-    @classmethod
-    def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-        return super().read(_join_document(lines))
 
     def take(self, record: Mapping[str, Any]) -> None:
         if "$rewindTo" in record:

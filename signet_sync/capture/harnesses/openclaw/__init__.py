@@ -23,6 +23,7 @@ class _OpenClaw(HarnessFacts):
     ending = rf"\.jsonl$|{_RENAMED}"
     renamed = _RENAMED
     pathless = "a database"
+    parser = "pi"
     instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True
     memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")

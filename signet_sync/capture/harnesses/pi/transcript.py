@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from signet_sync.capture.harnesses.reader import TreeReader, time_of
+from signet_sync.capture.harnesses.reader import TranscriptEntry, TreeReader, time_of
 from signet_sync.capture.harnesses.texts import UUID, join_paragraphs, mapping_of, text_of, texts_of
 from signet_sync.text.own_calls import runs_us
 
+# How the prompts of OpenClaw's scheduled jobs and heartbeats begin.
+_BY_CLOCK = ("[cron:", "Read HEARTBEAT.md")
 
-class PiReader(TreeReader):
+
+class _PiReader(TreeReader):
     """Records form a tree by `id` and `parentId`; all are kept if there is none (version 1 has no ids)."""
 
     harness = "pi"
@@ -40,6 +43,12 @@ class PiReader(TreeReader):
             self._left_branch(record.get("summary"))
         elif kind == "reset":
             self.add("event", "session reset")
+
+    def choose(self) -> list[TranscriptEntry]:
+        chosen = super().choose()
+        prompts = [entry.text for entry in chosen if entry.kind == "user"]
+        self.headless = bool(prompts) and all(text.lstrip().startswith(_BY_CLOCK) for text in prompts)
+        return chosen
 
     def _message(self, message: Mapping[str, object]) -> None:
         role, content = message.get("role"), message.get("content")
@@ -74,4 +83,4 @@ class PiReader(TreeReader):
         self.add("event", f"came back from another branch: {text_of(summary)}".rstrip(": "))
 
 
-read = PiReader.read
+read = _PiReader.read
