@@ -71,7 +71,7 @@ WATCHED = {
     "signet_sync.sync.engine:index": "rows",
     "signet_sync.sync.engine:_derive": "rows that follow",
     "signet_sync.sync.engine:publish": "pages",
-    "signet_sync.sessions.flow:_record": "answer",
+    "signet_sync.sessions.flow:_answer": "answer",
 }
 
 

@@ -43,7 +43,7 @@ def recall(
     from signet_sync.recall.store.rows import Period
 
     if counted and spool.markers(place.state().spool):
-        from signet_sync.capture.worker import catch_up  # a session runs
+        from signet_sync.capture.live_transcript import catch_up  # a session runs
 
         catch_up(place, agent)
     within = Within(agent, not shared, shared, Period(*period) if period else None, project)

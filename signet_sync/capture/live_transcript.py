@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import apsw
 
 from signet_sync.capture import capture, spool, transcripts
+from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
 from signet_sync.capture.transcripts import TranscriptSource
-from signet_sync.capture.worker import LONGEST_REST, list_changed_sessions
-from signet_sync.errors import DatabaseError, HarnessError, UsageError, reason
+from signet_sync.capture.worker import LONGEST_REST, list_changed, list_changed_sessions, stat_of
+from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, reason
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
@@ -21,6 +25,8 @@ from signet_sync.sessions.input import SessionInput
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
 from signet_sync.sessions.live.store import LivePlace, LiveTurn
+from signet_sync.storage.locations import now_us as clock_us
+from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -29,6 +35,9 @@ from signet_sync.text.stored_names import session_name
 # The minimum between two reads of a running session; for a long one, reading takes at most a twentieth of the time.
 LIVE_REST = 3 * SECOND
 LIVE_SHARE = 20
+# Transcripts of running sessions longer than this in total are left to the agent by a search.
+_MOST_READ = 64 * 1024 * 1024  # bytes
+_MOMENT_MS = 500
 
 
 def source_of(job: Job) -> TranscriptSource | None:
@@ -136,3 +145,31 @@ def _make_turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) ->
 def shorten(session_id: str) -> str:
     """Returns of an id what distinguishes it from others: logs outlive the removal of a session."""
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
+
+
+def catch_up(place: IndexPlace, agent_id: str) -> None:
+    """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
+
+    Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,
+    nothing is opened to write; what cannot be read or written now is left to the agent, and so is a transcript that is
+    being read at this moment, which may kill its reader.
+    """
+    folder, instant = place.state(), clock_us()
+    with suppress(SignetSyncError, OSError, apsw.Error):
+        with reading(place) as database:
+            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
+            changed = [one for one in list_changed(seen, instant) if one[0].agent_id == agent_id]
+        moved = [
+            (job, shape) for job, shape, mark in changed if mark is None or mark.shape or mark.rests_until <= instant
+        ]
+        if not moved:
+            return
+        left = _MOST_READ
+        with place.opened() as workspace:
+            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
+            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
+                # Most of a database belongs to other sessions.
+                status = None if registry.keeps_database(job.harness) else stat_of(job.transcript_path)
+                left -= status.st_size if status is not None else 0
+                if left >= 0:
+                    read_running(workspace, job, shape, instant)

@@ -1,6 +1,6 @@
 """Decides which jobs and running sessions are due, and has them taken in a process beside the agent.
 
-So a long transcript or a slow model never delays the watch. A search catches up with running sessions itself.
+So a long transcript or a slow model never delays the watch.
 """
 
 from __future__ import annotations
@@ -13,22 +13,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
-import apsw
-
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.spool import Job
-from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.live import store as live
-from signet_sync.storage.locations import now_us
-from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
     import subprocess
-
-    from signet_sync.sync.read_only import IndexPlace
 
 # The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
@@ -38,9 +31,6 @@ RETRY_SECONDS = 60.0
 WARM_SECONDS = 300.0
 _SAID = 600  # characters that are kept of what a command said
 _TAKE, _SWEEP, _DONE = b"t", b"s", b"."
-# Transcripts of running sessions longer than this in total are left to the agent by a search.
-_MOST_READ = 64 * 1024 * 1024  # bytes
-_MOMENT_MS = 500
 
 
 # ── what is due ──
@@ -98,39 +88,6 @@ def stat_of(path: str | None) -> os.stat_result | None:
         return os.stat(path or "")
     except (OSError, ValueError):
         return None
-
-
-def catch_up(place: IndexPlace, agent_id: str) -> None:
-    """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
-
-    Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,
-    nothing is opened to write; what cannot be read or written now is left to the agent, and so is a transcript that is
-    being read at this moment, which may kill its reader.
-    """
-    folder = place.state()
-    if not spool.markers(folder.spool):
-        return
-    instant = now_us()
-    with suppress(SignetSyncError, OSError, apsw.Error):
-        with reading(place) as database:
-            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
-            changed = [one for one in list_changed(seen, instant) if one[0].agent_id == agent_id]
-        moved = [
-            (job, shape) for job, shape, mark in changed if mark is None or mark.shape or mark.rests_until <= instant
-        ]
-        if not moved:
-            return
-        from signet_sync.capture import live_transcript  # parsers of transcripts
-
-        left = _MOST_READ
-        with place.opened() as workspace:
-            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
-            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
-                # Most of a database belongs to other sessions.
-                status = None if registry.keeps_database(job.harness) else stat_of(job.transcript_path)
-                left -= status.st_size if status is not None else 0
-                if left >= 0:
-                    live_transcript.read_running(workspace, job, shape, instant)
 
 
 # ── processes ──
