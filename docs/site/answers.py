@@ -786,7 +786,6 @@ ViolationsList = ViolationsOpen | ViolationsAccepted | ViolationDifference
 class ViolationsRestore(TypedDict):
     restored: list[str]
     failed: list[str]
-    kept: dict[str, str]
 
 
 class ViolationsAccept(TypedDict):

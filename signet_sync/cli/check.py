@@ -145,7 +145,7 @@ _all = click.option("--all", "everything", is_flag=True, help="Every open violat
 def restore(context: Context, paths: tuple[str, ...], everything: bool, yes: bool, accepted: bool) -> int:
     """Write the sealed bytes back; a changed text is replaced and not kept.
 
-    `violations list PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
+    `violations list PATH` prints the change before. What is no file (a link, a folder) has to be moved away first.
 
     Files whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and
     the rest continues; run the same command again for what is left.
@@ -157,7 +157,7 @@ def restore(context: Context, paths: tuple[str, ...], everything: bool, yes: boo
     ask = _asking(context, "restore {} to the sealed content", yes or len(paths) == 1)
     with context.opened() as workspace:
         settled = operations.restore(workspace, paths, context.now_us, ask, accepted=accepted)
-    return _answer_settled(context, settled, "restored", {"kept": settled.kept})
+    return _answer_settled(context, settled, "restored", {})
 
 
 @command("--yes", "--now", "--json", of=violations)
@@ -189,8 +189,6 @@ def _answer_settled(context: Context, settled: BatchResult, what: str, more: dic
     def show() -> None:
         for one in settled.done:
             click.echo(f"{what} {one}")
-            if one in settled.kept:
-                click.echo(f"  the previous content is kept as {settled.kept[one]}")
         for path, why in settled.failed.items():
             click.secho(f"not {what} {path}: {why}", fg="red")
 

@@ -13,7 +13,6 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, parse, unknown_entries, unpack_seal, write
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
-from signet_sync.pages.conflict_copies import copy_names, no_free_name
 from signet_sync.storage import files, writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
@@ -81,46 +80,25 @@ def _read_sealed(seal: Seal) -> bytes:
     return raw
 
 
-def restore_one(workspace: Workspace, path: str, now_us: int) -> str | None:
-    """Writes the sealed bytes back; returns the path to which the present file was moved, None if there was none.
+def restore_one(workspace: Workspace, path: str) -> None:
+    """Writes the sealed bytes back.
 
-    An entry that is no file is moved whole beside it, as a kept copy: a link is not followed, a folder keeps its
-    contents. If the process is killed in between, the file is missing, and can be restored as such. Raises `UsageError`
-    if the bytes are lost or the path has no violation.
+    Raises `UsageError` if they are lost, the path has no violation, or what is at it is no file that can be read.
     """
-    seal = _require_seal(workspace.database, path)
-    raw = _read_sealed(seal)
+    raw = _read_sealed(_require_seal(workspace.database, path))
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    kept = None
     if isinstance(found, Found):
         if found.raw != raw and writing.replace(workspace.root, path, raw, found.raw).displaced is not None:
             raise UsageError("the file changed in the meantime", path=path, hint="check it, then restore again")
-    elif found.code in ("gone", "not-a-file"):
-        if found.code == "not-a-file":
-            kept = _move_away(workspace, path, now_us)
-        try:
-            writing.create_once(workspace.root, path, raw)
-        except FileExistsError:
-            raise UsageError(
-                "another file has appeared at the path", path=path, hint="check it, then restore again"
-            ) from None
-    else:
+        return
+    if found.code != "gone":
         raise UsageError(found.message, path=path, hint="move away what is at the path, then restore again")
-    return kept
-
-
-def _move_away(workspace: Workspace, path: str, now_us: int) -> str | None:
-    """Moves what is at the path of a sealed file beside it; returns None if it is gone.
-
-    Between two folders a loss of power may keep only one half of a rename.
-    """
-    for target in copy_names(path, "user", now_us):
-        try:
-            if writing.move_away(workspace.root, path, target.rpartition("/")[2]):
-                return target
-        except FileNotFoundError:
-            return None
-    raise no_free_name(path)
+    try:
+        writing.create_once(workspace.root, path, raw)
+    except FileExistsError:
+        raise UsageError(
+            "another file has appeared at the path", path=path, hint="check it, then restore again"
+        ) from None
 
 
 def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
@@ -140,9 +118,7 @@ def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> Non
         raise UsageError(
             f"there is nothing to seal: {found.message}",
             path=path,
-            hint="signet-sync violations restore moves it away and writes the sealed file back"
-            if found.code == "not-a-file"
-            else "correct that and try again, or restore the file",
+            hint="correct that and try again, or restore the file",
         )
     try:
         document = parse(found.raw)
@@ -205,10 +181,9 @@ Ask = Callable[[int], None]
 
 @dataclass(slots=True)
 class BatchResult:
-    """The result for several files: those done, what was moved away for some, and why others failed."""
+    """The result for several files: those done, and why others failed."""
 
     done: list[str] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -222,7 +197,7 @@ def restore(
     """
     wanted = _choose_paths(workspace, paths, now_us, ask, agent, accepted=accepted)
     result = BatchResult()
-    _settle(result, wanted, lambda path: restore_one(workspace, path, now_us), alone=len(paths) == 1)
+    _settle(result, wanted, lambda path: restore_one(workspace, path), alone=len(paths) == 1)
     run_pass(workspace, Request(now_us=now_us))
     return result
 
@@ -257,15 +232,13 @@ def _choose_paths(
     return wanted
 
 
-def _settle(result: BatchResult, paths: Iterable[str], act: Callable[[str], str | None], *, alone: bool) -> None:
+def _settle(result: BatchResult, paths: Iterable[str], act: Callable[[str], None], *, alone: bool) -> None:
     for path in paths:
         try:
-            kept = act(path)
+            act(path)
         except (SignetSyncError, OSError) as error:
             if alone:
                 raise
             result.failed[path] = why(error)
             continue
         result.done.append(path)
-        if kept is not None:
-            result.kept[path] = kept

@@ -49,7 +49,7 @@ HINTS: dict[str, str] = {
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
     "mutated": "signet-sync violations list PATH, then restore or accept it",
     # In place of "mutated" if what is there is not a file.
-    "replaced": "signet-sync violations restore PATH moves it away and writes the sealed file back",
+    "replaced": "move it away, then: signet-sync violations restore PATH",
     "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"
     " remove removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",

@@ -234,7 +234,7 @@ def _restore(request: ViewRequest) -> ActionPlan:
     if edited:
         said.append("What it says now is replaced, and not kept.")
     elif one.code != "vanished":
-        said.append("What is at its path and is no file that can be read is moved aside and kept.")
+        said.append("What is at its path and is no file that can be read has to be moved away first.")
 
     def do(call: Confirmed) -> ActionResult:
         to = (call.workspace, [one.path], request.now_us, call.check_again)
@@ -286,7 +286,6 @@ def _accept(request: ViewRequest) -> ActionPlan:
 
 def _result_of_file(done: BatchResult, what: str) -> ActionResult:
     said = [f"{what} {path}." for path in done.done]
-    said += [f"What was at {path} is kept as {kept}." for path, kept in done.kept.items()]
     said += [f"Left as it is: {path}: {why}." for path, why in done.failed.items()]
     return ActionResult(what if done.done else f"Nothing was {what.lower()}", said, (_PROBLEMS,), well=not done.failed)
 

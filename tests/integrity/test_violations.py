@@ -43,7 +43,7 @@ def opened(vault: Vault) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away_whole(vault, tmp_path, kind):
+def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_not_touched(vault, tmp_path, kind):
     outside = tmp_path / "outside.md"
     outside.write_text("outside")
     path = vault.paths[0]["summary"]
@@ -52,28 +52,21 @@ def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away
     ODD[kind](vault / path)
     document = vault.reindex()
     assert document["counts"]["violation"] == 1 and document["counts"]["invalid"] == 0
-    hint = f"signet-sync violations restore {path} moves it away and writes the sealed file back"
+    hint = f"move it away, then: signet-sync violations restore {path}"
     assert [one["hint"] for one in document["problems"]] == [hint]  # accept refuses it
     assert opened(vault) == {path: "mutated"} and vault.hits("number1x")
     checked = vault.call("check", "--with-index", "--json").json["problems"]
     assert [(one["path"], one["code"], one["hint"]) for one in checked] == [(path, "mutated", hint)]
     assert "# Session 1" in vault.call("violations", "list", path).out
     refused = vault.call("violations", "accept", path, "--reason", "r", "--json")
-    assert refused.code == 2 and "violations restore" in refused.json["error"]["hint"]
+    assert refused.code == 2 and "restore the file" in refused.json["error"]["hint"]
     status = (vault / path).lstat()
-    answer = vault.call("violations", "restore", path, "--json", "--now", NOW)
-    assert answer.code == 0, answer
-    kept = vault / answer.json["kept"][path]
-    assert (kept.lstat().st_ino, kept.lstat().st_mode) == (status.st_ino, status.st_mode)
-    assert kept.name.startswith(Path(path).stem + ".user-") and kept.parent == (vault / path).parent
-    assert (vault / path).read_bytes() == before and outside.read_text() == "outside"
-    if kind == "folder":
-        assert (kept / "deep" / "mine.txt").read_text() == "mine"
-    problems = vault.reindex()["problems"]
-    assert {one["path"] for one in problems} <= {answer.json["kept"][path]} and opened(vault) == {}
-    # What is kept hinders nothing that looks at kept copies.
-    removed = vault.call("remove", path, "--reason", "r", "--yes", "--json", "--now", NOW)
-    assert removed.code == 0 and not (vault / path).exists() and os.path.lexists(kept)
+    refused = vault.call("violations", "restore", path, "--json", "--now", NOW)
+    assert refused.code == 2 and "move away" in refused.json["error"]["hint"]
+    assert (vault / path).lstat() == status and outside.read_text() == "outside"
+    (vault / path).rename(tmp_path / "away")
+    assert vault.call("violations", "restore", path, "--json", "--now", NOW).code == 0
+    assert (vault / path).read_bytes() == before and vault.reindex()["problems"] == []
 
 
 def test_sixty_files_that_went_are_settled_at_once_and_can_still_be_restored(vault):

@@ -360,7 +360,7 @@ def restores(walk: Walk, machine: Machine) -> None:
     machine.passes()
     for one in machine.does(lambda work, now: violations.list_open(work.database)):
         with suppress(UsageError):
-            machine.does(lambda work, now, path=one.path: integrity_operations.restore_one(work, path, now))
+            machine.does(lambda work, _now, path=one.path: integrity_operations.restore_one(work, path))
 
 
 def accepts(walk: Walk, machine: Machine) -> None:

@@ -116,14 +116,6 @@ def _changed_and_gone(vault: Vault) -> None:
     (vault / path_of("transcript", 2)).unlink()
 
 
-def _folder_in_place(vault: Vault) -> None:
-    """A folder in the place of a third sealed file."""
-    replaced = vault / path_of("transcript", 1)
-    replaced.unlink()
-    replaced.mkdir()
-    (replaced / "in-its-place.txt").write_text("mine")
-
-
 def _leaked(vault: Vault) -> Told:
     """A session of another program that holds a secret in every file, and a copy that was kept of a page with it."""
     three(vault)
@@ -184,7 +176,7 @@ def _without(*numbers: int, key: str | None = None) -> Callable[[Vault], None]:
 new = ground(_only_named)
 plain = ground(indexed)
 damaged = ground(indexed, _damaged)
-to_restore = ground(indexed, _changed_and_gone, _folder_in_place)
+to_restore = ground(indexed, _changed_and_gone)
 to_accept = ground(indexed, _changed_and_gone, reindexed)
 leaked, quoting = ground(_leaked, reindexed), ground(_quoting, reindexed)
 backlog = ground(_backlog)

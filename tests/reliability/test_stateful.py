@@ -603,7 +603,7 @@ class Machine(RuleBasedStateMachine):
 
         def work(workspace: Workspace) -> Any:
             if what == "restore":
-                return integrity_operations.restore_one(workspace, path, self.now)
+                return integrity_operations.restore_one(workspace, path)
             return integrity_operations.accept_one(workspace, path, "mine", self.now)
 
         with self.asked(*AGENTS):
