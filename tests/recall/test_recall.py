@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from itertools import pairwise
 
 import artifacts_fixture as made
@@ -20,7 +19,6 @@ from signet_sync.recall.search import WeighedTerms, Within, search, weigh
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import artifacts, texts
 from signet_sync.text.passages import LONGEST, asks_only_memory, passages
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
@@ -409,17 +407,6 @@ def test_nothing_crosses_agents_not_even_by_numbers(vault):
     assert theirs and not {hit["id"] for hit in theirs} & {hit["id"] for found in alone.values() for hit in found}
 
 
-def test_a_shell_gives_what_it_likes(vault):
-    """Arguments of a real process: a megabyte in several of them, and bytes that are no UTF-8."""
-    for ask, options, words in (
-        (vault.spawn, [], ["retry " * 20_000] * 8), (vault.spawn, ["--json"], [b"retry \xff\xed\xa0\x80"]),
-        (vault.call, [], ["retry"] * 20_000), (vault.call, ["--json"], ["\x01\x02\x1b[31m retry"]),
-    ):  # fmt: skip
-        answer = ask("recall", *options, *map(os.fsdecode, words))
-        assert answer.code == 0 and "Traceback" not in answer.err, answer
-        assert "retry" in answer.out and "\x1b" not in answer.out
-
-
 def test_no_text_raises(vault):
     with vault.database() as database:
 
@@ -480,19 +467,14 @@ def test_another_projects_running_session_is_not_of_this_one(vault):
     assert hits(vault, "zeppelin") and hits(vault, "zeppelin", "--project", "harbor-api") == []
 
 
-def test_a_letter_that_only_python_knows_is_no_trouble(vault):
-    assert hits(vault, "\U000105c0" * 7) == []
-
-
 # --- words of every script ------------------------------------------------------------------------------------------
 
 FILLER = "The keeper trimmed the wick and wrote the hour into the book of the tower. "
 BODIES = {
     "plain": "The migration of the ledger was rolled back after the smoke test.",
-    "twice": "ledger ledger ledger " * 20,
     "far": FILLER * 30 + "Then the heliograph broke." + FILLER * 30,
     "code": "Look at src/main.rs where getUserName calls read_user_row(id) in v1.2.3, see lantern-core and x=1.",
-    "accents": "Das Café an der Straße führt naïve Gäste; Ελληνικά και русские слова тоже.",
+    "accents": "Das Café an der Straße führt naïve Gäste; Ελληνικά και русские слова тоже. Die Größe der Maße.",
     "chinese": "今天我们完成了数据库备份的设计,并且讨论了灯塔项目的下一步计划。",
     "japanese": "昨日、データベースのバックアップを設計しました。サーバーの設定も直した。",
     "korean": "오늘 네트워크를 점검했고 데이터베이스에서 오류를 고쳤습니다.",
@@ -500,9 +482,7 @@ BODIES = {
     "thai": "วันนี้เราสำรองฐานข้อมูลแล้ว และ rsync ใช้เวลา 3 นาที",
     "emoji": "Shipped 🚀 with👍rollback and a 👩‍💻 at the desk.",
     "hash": "Reverted in 9f3e1c2, see #884 and PR-17; 'quoted' and state-of-the-art as --dry-run NOT done.",
-    "sharp": "Die Größe der Maße in der GROSSEN STRASSE, laut İstanbul und ﬁnal.",
     "arabic": "تم نسخ قاعدة البيانات احتياطيا; השרת הופעל מחדש",
-    "controls": "first line\n\n\tsecond\u2028line\u200b with \u00a0 odd blanks and a lodestone\nthird",
 }
 
 
@@ -520,22 +500,22 @@ def database():
 
 
 WRITTEN = [
-    ("heliograph", "far"), ("HELIOGRAPH broke", "far"), ("smoke test ledger", "plain"), ("src/main.rs", "code"),
-    ("main.rs", "code"), ("getUserName", "code"), ("getusername", "code"), ("read_user_row", "code"),
-    ("read_user_row(id)", "code"), ("lantern-core", "code"), ("v1.2.3", "code"), ("x=1", "code"), ("cafe", "accents"),
-    ("café", "accents"), ("Gaste", "accents"), ("ελληνικά", "accents"), ("русские слова", "accents"),
-    ("数据库", "chinese"), ("备份", "chinese"), ("备", "chinese"), ("灯塔项目", "chinese"),
-    ("データベース", "japanese"), ("ベース", "japanese"), ("サーバー", "japanese"), ("ー", "japanese"),
-    ("バックアップ 設定", "japanese"), ("네트워크", "korean"), ("데이터베이스", "korean"), ("Kubernetes", "mixed"),
-    ("Kubernetes集群", "mixed"), ("latency 40ms", "mixed"),
-    ("ฐานข้อมูล", "thai"), ("rsync", "thai"), ("rollback 🚀", "emoji"), ("👍rollback", "emoji"), ("9f3e1c2", "hash"),
-    ("#884", "hash"), ("pr-17", "hash"), ("'quoted\"", "hash"), ("state-of-the-art", "hash"), ("--dry-run", "hash"),
-    ("reverted NOT (", "hash"), ("Größe", "sharp"), ("maße", "sharp"), ("البيانات", "arabic"), ("השרת", "arabic"),
+    ("HELIOGRAPH broke", "far"), ("smoke test ledger", "plain"), ("src/main.rs", "code"), ("main.rs", "code"),
+    ("getusername", "code"), ("read_user_row(id)", "code"), ("lantern-core", "code"), ("v1.2.3", "code"),
+    ("cafe", "accents"), ("Gaste", "accents"), ("ελληνικά", "accents"), ("русские слова", "accents"),
+    ("Größe", "accents"), ("数据库", "chinese"), ("备", "chinese"), ("灯塔项目", "chinese"), ("ベース", "japanese"),
+    ("ー", "japanese"), ("バックアップ 設定", "japanese"), ("데이터베이스", "korean"), ("Kubernetes集群", "mixed"),
+    ("latency 40ms", "mixed"), ("ฐานข้อมูล", "thai"), ("rollback 🚀", "emoji"), ("9f3e1c2", "hash"), ("#884", "hash"),
+    ("pr-17", "hash"), ("'quoted\"", "hash"), ("state-of-the-art", "hash"), ("reverted NOT (", "hash"),
+    ("البيانات", "arabic"), ("השרת", "arabic"), ("\U000105c0", None),
 ]  # fmt: skip
 
 
 def test_words_are_found_as_people_write_them(database):
     for query, name in WRITTEN:
+        if name is None:  # letters that FTS5 does not know
+            assert search(database, read(query), Within("default"))[1] == []
+            continue
         day = f"2026-03-{list(BODIES).index(name) + 1:02d}T10:00:00.000Z"
         path = f"memory/{made.summary(session_id=f's-{name}', captured_at=day)[0]}"
         _, matches = search(database, read(query), Within("default"))
@@ -548,23 +528,3 @@ def test_every_word_is_in_a_file_and_no_file_is_of_another_agent(database):
     assert files_with(database, "ledger heliograph", agent_id="default") == []
     assert files_with(database, "orrery", agent_id="default") == [] == files_with(database, "", agent_id="default")
     assert [file.path for file in files_with(database, "orrery", agent_id="other")]
-
-
-def test_what_goes_leaves_no_word_and_what_is_built_anew_is_equal(database):
-    def words():
-        database.execute("create virtual table if not exists temp.v using fts5vocab(main, said, 'row')")
-        database.execute("create virtual table if not exists temp.w using fts5vocab(main, printed, 'row')")
-        rows = "select term, doc, cnt from temp.v union all select term, doc, cnt from temp.w order by 1, 2, 3"
-        return list(database.execute(rows))
-
-    before = words()
-    assert texts.is_in_step(database)
-    with database.transaction():
-        texts.put(database, [texts.Line("default", "memory", "m-1", "A xebec of the 网络", 5_000_000, True, "quay")])
-    assert texts.is_in_step(database) and len(words()) > len(before)
-    with database.transaction():
-        texts.drop(database, "default", ["m-1"])
-    assert words() == before
-    with database.transaction():
-        texts.rebuild(database, artifacts.read_every_row(database))
-    assert words() == before and texts.is_in_step(database)
