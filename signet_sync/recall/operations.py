@@ -11,9 +11,8 @@ from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
-from signet_sync.memories.store import promotions
 from signet_sync.recall.as_text import GAP, split_turns
-from signet_sync.recall.query import MOST_READ, Question, around, read, turn_text
+from signet_sync.recall.query import Question, around, read, turn_text
 from signet_sync.recall.search import MOST_FOUND, Match, WeighedTerms, Within, ranges, search
 from signet_sync.recall.store import rows
 from signet_sync.recall.store.rows import FoundArtifact, Statement
@@ -24,7 +23,6 @@ from signet_sync.sync.store import counts
 from signet_sync.sync.store.texts import Place
 from signet_sync.text.chunking import label_of, speaker_of
 from signet_sync.text.index_words import fold
-from signet_sync.text.sanitizer import sanitize_beginning, sanitize_transcript_v2
 from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
@@ -147,20 +145,6 @@ def drop_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     return kept
 
 
-def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
-    """Records which memories a question found and at which place, for the dream sweep; False if the database was busy.
-
-    Only those count that answer nearly as well as the best hit. The score is
-    1/rank in the whole answer.
-    """
-    least = _COUNTED * max((hit.score for hit in hits), default=0.0)
-    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
-    if not scored:
-        return True
-    asked = " ".join(sanitize_beginning(text, MOST_READ).split())
-    return promotions.record(database, agent_id, asked, scored, at_us)
-
-
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     hits = [hit for hit in hits if hit.tier != "file"]
@@ -168,6 +152,19 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
         if hits and database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             record(database, agent_id, text, hits, at_us)
+
+
+def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
+    """Records which memories a question found and at which place, for the dream sweep, unless the database is busy.
+
+    Only those count that answer nearly as well as the best hit. The score is 1/rank in the whole answer.
+    """
+    least = _COUNTED * max((hit.score for hit in hits), default=0.0)
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
+    if scored:
+        from signet_sync.memories.store import promotions  # few questions find one
+
+        promotions.record(database, agent_id, " ".join(text.split()), scored, at_us)
 
 
 # ── hits: of the index ──
@@ -338,6 +335,8 @@ def list_file_hits(
     for file in files:
         if not within.holds(file.at_us) or weighed.share(find_best(file.text)[0]) < _LEAST_OF_FILE:
             continue
+        from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow import; few questions find such a file
+
         held, paragraph = find_best(sanitize_transcript_v2(file.text))  # as a whole, so that no secret is cut
         text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), SHOWN), weighed.share(held)
         where = f"a file of {file.harness or 'the project'}"

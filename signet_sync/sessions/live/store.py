@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import HANDED_OVER
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.store import passes
-from signet_sync.text.redaction import alike
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
 MOST_FOUND = 50
@@ -105,7 +103,11 @@ def not_buffered(
             known = LiveTurn(*row)
         if known is None:
             new[turn.turn] = turn
-        elif not (alike(known.role, turn.role) and alike(known.content, turn.content)):
+        elif known[1:3] != turn[1:3]:
+            from signet_sync.text.redaction import alike  # slow import: the whole sanitizer
+
+            if alike(known.role, turn.role) and alike(known.content, turn.content):
+                continue
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
                 hint="nothing was written; turns never change: append new words under a new number",
@@ -152,12 +154,16 @@ def _follow_shrinking(database: Database, agent_id: str, session_key: str, sessi
     names = agent_id, session_key, session_id
     if not count(database, *names):
         database.execute(f"delete from live_sessions where {_MINE}", names)
+    from signet_sync.statements import store as statements_store  # not needed to read
+
     if statements_store.running(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
         _queue(database, [names])
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    passes.queue_sources(database, statements_store.LIVE, [Source(RUNNING, *one) for one in sessions])
+    from signet_sync.statements.store import LIVE  # not needed to read
+
+    passes.queue_sources(database, LIVE, [Source(RUNNING, *one) for one in sessions])
 
 
 def any_to_distil(database: Database) -> bool:
