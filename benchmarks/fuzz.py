@@ -40,7 +40,7 @@ from signet_sync.digest.model import read as read_answer
 from signet_sync.entities import agent_text, events, replay
 from signet_sync.entities import document as documents
 from signet_sync.entities.agent_text import fit
-from signet_sync.entities.lint import lint
+from signet_sync.entities.sections import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone

@@ -15,11 +15,10 @@ from signet_sync.cli.main import Context, show_redactions
 from signet_sync.cli.parsing import Group, OfWorkspace, command, stdin_text
 from signet_sync.entities import maintenance, operations, queries
 from signet_sync.entities.events import Actor, Event, encode
-from signet_sync.entities.finding import Finding
 from signet_sync.entities.maintenance import Resolution
 from signet_sync.entities.queries import EntityView, describe_event, texts_of
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import KINDS, Kind
+from signet_sync.formats.entity_paths import KINDS, Finding, Kind
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day, local_minute
 from signet_sync.text.phrases import count_noun

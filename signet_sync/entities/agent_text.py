@@ -40,7 +40,6 @@ _ESCAPED = r"\\[!-/:-@\[-`{-~]"
 _TAGS = re.compile(f"{_ESCAPED}|{_TAG}", re.MULTILINE)
 _TAGS_OUTSIDE_CODE = re.compile(rf"{_ESCAPED}|(`+)(?!`).*?(?<!`)\1(?!`)|`+|{_TAG}", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<(?=!--)|%(?=%)")
-_MATHS = re.compile(r"\$(?=\$)")
 _LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
 # What would start a heading, quote, list, task, fence or definition inside an item.
 _BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~=]{3,}[ \t]*)*")
@@ -144,6 +143,17 @@ def _lower_headings(text: str) -> str:
     return normalize("\n".join(lines))
 
 
+def _show_comments(text: str) -> str:
+    if _COMMENT.search(text) is None:
+        return text
+    code: set[int] = set()
+    for token in blocks(text):
+        if token.type in ("fence", "code_block") and token.map is not None:
+            code.update(range(*token.map))
+    lines = text.split("\n")
+    return "\n".join(line if at in code else _COMMENT.sub(r"\g<0> ", line) for at, line in enumerate(lines))
+
+
 def _show_html(text: str) -> str:
     if _TAGS.search(text) is None:
         return text
@@ -177,26 +187,10 @@ def _close_fence(text: str) -> str:
 
 _RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     (_lower_headings, "headings of the first two levels became ###: sections are made by the schema"),
-    (lambda text: _sub_outside_code(text, _COMMENT, r"\g<0> "), "comments are shown as text"),
+    (_show_comments, "comments are shown as text"),
     (_show_html, "raw HTML is shown as text"),
-    # An unclosed opening would include everything that follows.
-    (
-        lambda text: _sub_outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text,
-        "a formula that was never closed is shown as text",
-    ),
     (_close_fence, "a code fence was closed"),
 )
-
-
-def _sub_outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
-    if pattern.search(text) is None:
-        return text
-    code: set[int] = set()
-    for token in blocks(text):
-        if token.type in ("fence", "code_block") and token.map is not None:
-            code.update(range(*token.map))
-    lines = text.split("\n")
-    return "\n".join(line if at in code else pattern.sub(replacement, line) for at, line in enumerate(lines))
 
 
 def _block_end(text: str) -> int:

@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ulid import ULID
 
-from signet_sync.entities.finding import Finding
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import File, ledger_page
+from signet_sync.formats.entity_paths import File, Finding, ledger_page
 from signet_sync.formats.timestamps import iso, parse_instant
 
 Actor = Literal["agent", "person", "maintainer", "observer"]

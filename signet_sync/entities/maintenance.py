@@ -5,22 +5,14 @@ from typing import Literal, NamedTuple
 
 from signet_sync.entities import observe, operations, replay
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.document import (
-    document_of,
-    render,
-    with_fields,
-)
+from signet_sync.entities.document import document_of, render, with_fields
 from signet_sync.entities.events import Actor
-from signet_sync.entities.finding import Finding
 from signet_sync.entities.observe import LEDGER
 from signet_sync.entities.operations import EntityResult
 from signet_sync.entities.repository import EntityRepository, FileContent
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import (
-    kind_of,
-    parse_path,
-)
+from signet_sync.formats.entity_paths import Finding, kind_of, parse_path
 from signet_sync.storage import state_dir, writing
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact

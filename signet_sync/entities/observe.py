@@ -14,13 +14,12 @@ from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.document import DocumentProblem, EntityDocument, body_sha, document_of, find, render
 from signet_sync.entities.events import TRUNCATED, Actor, Event, Operation
-from signet_sync.entities.finding import Finding
 from signet_sync.entities.replay import FileState
 from signet_sync.entities.repository import Entity, EntityRepository, FileContent
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path, shapes
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Finding, kind_of, ledger_page, parse_path, shapes
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing

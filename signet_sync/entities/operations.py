@@ -16,7 +16,7 @@ from signet_sync.entities.events import Actor, Event, Operation, canonical, toke
 from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
 from signet_sync.entities.sections import Target
-from signet_sync.entities.store import EntityFile
+from signet_sync.entities.store import EntityFile, fold
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, anchor_of, kind_of, new_id, slug_of
@@ -212,14 +212,11 @@ def _refuse_second(
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
 
-    def fold(text: str | None) -> str:
-        return " ".join((text or "").casefold().split())
-
     for row in entities_store.entities(repo.workspace.database, repo.agent_id):
         if row.kind != kind or row.status == DEPRECATED:
             continue
         if kind == "relationship":
-            same = set(row.participants) == {r.id for r in members} and fold(row.type) == fold(relation)
+            same = set(row.participants) == {r.id for r in members} and fold(row.type or "") == fold(relation or "")
         else:
             same = row.slug == slug or fold(row.title) == fold(title)
         if same:

@@ -27,10 +27,7 @@ from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import flatten_cell
 
 # Types of relationships that mean conflict, in lower case, with blanks.
-POLAR_TYPES = frozenset(
-    {"polarized", "polarised", "polarity", "polarization", "polarisation", "conflict", "conflicts", "in conflict",
-     "conflicted", "opposed", "opposes", "opposition", "tension", "rivalry", "rivals"}
-)  # fmt: skip
+POLAR_TYPES = frozenset({"polarized", "polarised", "in conflict", "conflict", "opposed", "tension", "rivals"})
 GROUP_MEMBERS = 3  # connected entities that are a group
 LIMIT = 10
 OVERVIEW = "overview"

@@ -1,7 +1,7 @@
 """Shows, lists and checks an agent's entities and their event log."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -10,13 +10,12 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.agent_text import Rationale, read_rationale
 from signet_sync.entities.document import ListItem, body_sha, items, text_of
 from signet_sync.entities.events import Event, tokens_in, verify
-from signet_sync.entities.finding import Finding
-from signet_sync.entities.lint import lint
 from signet_sync.entities.repository import EntityRepository, FileContent, words
+from signet_sync.entities.sections import lint
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats import frontmatter
-from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path, shapes
+from signet_sync.formats.entity_paths import FILES, EntityPlace, Finding, Kind, kind_of, parse_path, shapes
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import locations, state_dir
 from signet_sync.storage.database.connection import Database
@@ -177,11 +176,6 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     )
 
 
-def lint_files(repo: EntityRepository, row: EntityFile) -> list[Finding]:
-    """Lists deviations of an entity's files from the schema."""
-    return [one for seen in _read_files(repo, row) for one in _lint_file(repo, seen)]
-
-
 def describe_event(event: Event) -> str:
     """Describes an event: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
     what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
@@ -278,19 +272,17 @@ def findings(
 ) -> list[Finding]:
     """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `show`."""
     with _open(workspace, agent_id, now_us) as repo:
-        found = _verify_log(repo)
-        codes = {one.code for one in found}
-        only = {observe.LEDGER} if only_log else None if ref is None else {observe.LEDGER, _identify(repo, ref)}
+        found, ids = _verify_log(repo), None
         if not only_log:
-            observe.look(repo, None if only is None else only - {observe.LEDGER})
-        rows = [row for row in list_entities(repo) if only is None or row.id in only]
-        found += [one for row in rows for one in lint_files(repo, row)]
-        # Which sections are gone, and how, is known from the file.
-        told = {
-            (one.path, "section-missing") for one in found if one.code.startswith(("section-", "heading-", "anchor-"))
-        }
-        waiting = [one for one in repo.drift() if (only is None or one.id in only) and (one.path, one.code) not in told]
-        return found + [one for one in waiting if one.id != observe.LEDGER or one.code not in codes]
+            ids = None if ref is None else {_identify(repo, ref)}
+            observe.look(repo, ids)
+            found += _check_files(repo, ids)
+        known = {(one.id and one.path, one.code) for one in found}
+        for one in repo.drift():
+            is_asked = one.id == observe.LEDGER or not (only_log or (ids is not None and one.id not in ids))
+            if is_asked and (one.id and one.path, one.code) not in known:
+                found.append(one)
+        return found
 
 
 def check(workspace: Workspace, agent: str | None, database: Database | None, now_us: int) -> list[Finding]:
@@ -300,43 +292,30 @@ def check(workspace: Workspace, agent: str | None, database: Database | None, no
     """
     found: list[Finding] = []
     owners = [one for one in stage.agents(workspace.root) if agent in (None, one)]
-    with ExitStack() as stack:
+    with ExitStack() as opened:
         if owners:
             # EntityRepository needs a workspace: without an index it gets an empty one.
-            known = database or stack.enter_context(closing(Database(":memory:")))
+            known = database or opened.enter_context(closing(Database(":memory:")))
             workspace = copy(workspace)
             workspace.database = known
         for owner in owners:
+            folder = stage.entities_folder(owner)
             try:
                 repo = EntityRepository(workspace, owner, now_us)
                 for one in _verify_log(repo):
                     # A torn line is repaired by the next write.
-                    verdict, path = "" if one.code == "torn" else "violation", one.path or stage.entities_folder(owner)
-                    found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=path))
-                for place in (place for places in repo.places().values() for place in places):
-                    for file in FILES:
-                        found += _check_file(repo, repo.read(place._replace(file=file)))
+                    verdict = "" if one.code == "torn" else "violation"
+                    found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=one.path or folder))
+                found += [
+                    one if one.verdict else one._replace(message=f"{one.message}: {one.hint}".removesuffix(": "))
+                    for one in _check_files(repo)
+                ]
             except (OSError, WorkspaceError) as error:
                 hint = "check its permissions, and that no folder on the way is a symlink"
-                message = f"entities cannot be read: {error}"
-                path = stage.entities_folder(owner)
-                found.append(Finding("unreadable", message, hint, path, verdict="invalid"))
+                found.append(
+                    Finding("unreadable", f"entities cannot be read: {error}", hint, folder, verdict="invalid")
+                )
     return found
-
-
-def _check_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
-    problem, state = seen.problem, repo.state(seen.place.id).files.get(seen.place.file)
-    if problem is None:
-        return [one._replace(message=f"{one.message}: {one.hint}") for one in _lint_file(repo, seen)]
-    if seen.is_gone and seen.place.file == "notes":
-        return []
-    if seen.is_gone and (state is None or state.is_new):
-        return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", seen.path)]
-    line, hint = 1, "restore it from a copy or from the history"
-    if seen.text is not None:
-        line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.code, problem.message))
-        hint = problem.hint
-    return [Finding(problem.code, problem.message, hint, seen.path, line=line, verdict="invalid")]
 
 
 def _verify_log(repo: EntityRepository) -> list[Finding]:
@@ -345,36 +324,38 @@ def _verify_log(repo: EntityRepository) -> list[Finding]:
     return verify(repo.log.lines(), known_last=last_id, agent_id=repo.agent_id)
 
 
-def _lint_file(repo: EntityRepository, seen: FileContent) -> list[Finding]:
+def _check_files(repo: EntityRepository, ids: Collection[str] | None = None) -> list[Finding]:
+    """Lists what is wrong with the files of some entities (None: of all)."""
+    places = [place for each in repo.places(ids).values() for place in each]
+    return [one for place in places for file in FILES for one in _check_file(repo, place._replace(file=file))]
+
+
+def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
     """Lists deviations of a file from the schema; a given rationale excuses a long section until its day has come."""
-    document, place, found = seen.document, seen.place, list[Finding]()
-    if document is None:  # it is in the maintainer's queue
+    seen, state = repo.read(place), repo.state(place.id).files.get(place.file)
+    problem, found = seen.problem, list[Finding]()
+    if seen.is_gone and place.file == "notes":
         return []
-    events, given = [event for event in repo.log.of(place.id) if event.file == place.file], dict[str, Rationale]()
-    for event in events:
+    if seen.is_gone and (state is None or state.is_new):
+        return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", seen.path)]
+    if seen.document is None:
+        assert problem is not None
+        line, hint = 1, "restore it from a copy or from the history"
+        if seen.text is not None:
+            line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.code, problem.message))
+            hint = problem.hint
+        return [Finding(problem.code, problem.message, hint, seen.path, place.id, line=line, verdict="invalid")]
+    given = dict[str, Rationale]()
+    for event in repo.log.of(place.id):
         said = event.said("rationale")
-        if event.section is not None and isinstance(said, str) and event.left is not None:
-            try:
+        if event.file == place.file and event.section is not None and isinstance(said, str) and event.left is not None:
+            with suppress(UsageError):
                 given[event.section] = read_rationale(said)
-            except UsageError:
-                continue
-    for one in lint(document, shapes(place.kind, place.file)):
+    for one in lint(seen.document, shapes(place.kind, place.file)):
         why = given.get(one.anchor or "") if one.code == "too-long" else None
         if why is None:
             found.append(one)
         elif why.is_over(day_of(repo.now_us)):
             message = f"{one.message}, which was agreed until {why.until}"
             found.append(one._replace(code="rationale-over", message=message, hint=f"plan: {why.plan}"))
-    # Lines of the change log that no operation wrote: somebody typed them, or another program.
-    section = next((one for one in document.sections if one.anchor == _LOG), None)
-    if section is not None and events and not any(event.erased for event in events):
-        known = set[str]()
-        for event in events:
-            if event.op != "human_edit" or event is events[0]:
-                text = event.said(replay.WHOLE) or replay.parts_of(event).get(_LOG, (0, "", ""))[2]
-                known.update(line[2:] for line in text.split("\n") if line.startswith("- "))
-        hint = "entity log shows who edited the file; remove the line, or leave it"
-        for item in (item for item in items(section) if item.text not in known):
-            message = f"item {item.number} was written by no operation"
-            found.append(Finding("log-line-unknown", message, hint, anchor=_LOG))
     return [one._replace(id=place.id, path=seen.path) for one in found]

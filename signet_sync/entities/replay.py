@@ -53,17 +53,15 @@ def _openings(document: EntityDocument) -> list[str]:
 def change(before: EntityDocument | None, after: EntityDocument) -> dict[str, Any]:
     """Returns what an event says of a change: by part `[at, old, new]`, or the whole file.
 
-    A narrative's texts are whole; of other parts only the lines that differ, with the offset where they begin.
+    Of a part only the lines that differ, with the offset where they begin.
     """
     if before is None or _openings(before) != _openings(after):
         return {WHOLE: render(after)}
     old, new = _parts(before), _parts(after)
-    return {PARTS: {name: _splice(name, old[name], new[name]) for name in old if old[name] != new[name]}}
+    return {PARTS: {name: _splice(old[name], new[name]) for name in old if old[name] != new[name]}}
 
 
-def _splice(name: str, old: str, new: str) -> list[Any]:
-    if not (name in (HEAD, LEAD) or _is_list(old) or _is_list(new)):
-        return [0, old, new]
+def _splice(old: str, new: str) -> list[Any]:
     one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
     most = min(len(one), len(other))
     lead = next((n for n in range(most) if one[n] != other[n]), most)
@@ -71,11 +69,6 @@ def _splice(name: str, old: str, new: str) -> list[Any]:
     trail = next((n for n in range(most) if one[-1 - n] != other[-1 - n]), most)
     at = len("".join(one[:lead]))
     return [at, "".join(one[lead : len(one) - trail]), "".join(other[lead : len(other) - trail])]
-
-
-def _is_list(body: str) -> bool:
-    lines = [line for line in body.splitlines() if line.strip()]
-    return bool(lines) and all(line.startswith(("- ", "* ", "  ")) for line in lines)
 
 
 def _apply(body: str, at: int, old: str, new: str) -> str:

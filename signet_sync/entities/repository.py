@@ -26,7 +26,6 @@ from signet_sync.entities.events import (
     seal,
     ulid_at,
 )
-from signet_sync.entities.finding import Finding
 from signet_sync.entities.replay import EntityState
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
@@ -38,6 +37,7 @@ from signet_sync.formats.entity_paths import (
     KINDS,
     EntityPlace,
     File,
+    Finding,
     ledger_page,
     original_of,
     parse_ledger_page,

@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from signet_sync.entities.finding import Finding
-from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
+from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Finding, Kind
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
@@ -138,7 +137,7 @@ def file(database: Database, path: str) -> EntityFile | None:
 def entities(database: Database, agent_id: str) -> list[EntityFile]:
     """Lists an agent's profiles by kind (user, part, relationship), title and id; of a copied folder only the first."""
     found = _profiles(database, "agent_id = ?", agent_id)
-    return sorted(found, key=lambda one: (KINDS.index(one.kind), _fold(one.title), one.id))
+    return sorted(found, key=lambda one: (KINDS.index(one.kind), fold(one.title), one.id))
 
 
 def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
@@ -158,13 +157,13 @@ def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
 
     More than one result means that the name is ambiguous. The beginning must have at least six characters.
     """
-    wanted, folded = ref.strip(), _fold(ref)
+    wanted, folded = ref.strip(), fold(ref)
     if ENTITY_ID.fullmatch(wanted):
         return _profiles(database, "agent_id = ? and id = ?", agent_id, wanted)
     rows = list(_files(database, "file = 'profile' and agent_id = ?", agent_id))
     ids = (
         {row.id for row in rows if row.slug == wanted}
-        or {row.id for row in rows if _fold(row.title) == folded}
+        or {row.id for row in rows if fold(row.title) == folded}
         or {row.id for row in rows if len(wanted) >= SHORTEST and row.id.startswith(wanted)}
     )
     return [one for one in _profiles(database, "agent_id = ?", agent_id) if one.id in ids]
@@ -178,7 +177,7 @@ def neighbours(database: Database, profile: EntityFile) -> list[str]:
     return [edge.id for edge in edges if profile.id in edge.participants]
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
     """Normalises a title for comparison: Unicode form, case and runs of white space."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 

@@ -1,9 +1,9 @@
-"""Defines the names and paths of entity files, their sections, and how copies of sync services are recognized."""
+"""Defines names, paths and sections of entity files, findings about them, and how copies of sync services are known."""
 
 import re
 import unicodedata
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from signet_sync.formats.filename import is_copy_mark
 from signet_sync.formats.lazy_pattern import late
@@ -68,6 +68,32 @@ COMMON: tuple[Shape, ...] = (
     Shape("extensions", "Extensions", "narrative", 500),
 )
 NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox", "Focus", "Parking Lot"))
+
+
+class Finding(NamedTuple):
+    """A finding. `code` is stable, `hint` the next step for a person.
+
+    `path` is the file and `id` its entity or the event, empty where there is none; `anchor` the section, `line` counts
+    from 1 (0: unknown). `verdict` is that of `check`, empty for a note. The last three are known of files that differ
+    from their events and wait for a maintainer: `found_at` is ISO 8601 UTC, `sha256` the hash of the bytes found, empty
+    for a missing file; of an event log that lost its end it is the id of the missing last line.
+    """
+
+    code: str
+    message: str
+    hint: str
+    path: str = ""
+    id: str = ""
+    anchor: str | None = None
+    line: int = 0
+    verdict: str = ""
+    agent_id: str = ""
+    found_at: str = ""
+    sha256: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the finding as `entity check --json` shows it."""
+        return {name: getattr(self, name) for name in ("id", "code", "message", "hint", "path")}
 
 
 class EntityPlace(NamedTuple):

@@ -24,7 +24,7 @@ AT = parse_instant("2026-03-28T22:34:06.792Z")
 TOKEN = token_of(ulid_at(AT, bytes(range(10))))
 INSTANTS = st.integers(0, parse_instant("9999-12-31T23:59:59.999999Z"))
 HOSTILE = st.text(max_size=60) | st.text(alphabet='a"—[]|<>!-`\n\t :;ev\u2028 .', max_size=60)
-NOTES = {"#": "headings of", "%": "comments", "<": "HTML", "$": "formula", "~": "fence"}
+NOTES = {"#": "headings of", "%": "comments", "<": "HTML", "~": "fence"}
 
 
 def refusal(call, *arguments):
@@ -49,8 +49,6 @@ def refusal(call, *arguments):
         ("<div>\n\nx</div>", "\\<div>\n\nx\\</div>", "<"),
         ("List<int> `<b>` <https://a.example> 1 < 2", "List\\<int> `<b>` <https://a.example> 1 < 2", "<"),
         ("[a](x`y) <img> `z", "[a](x`y) \\<img> `z", "<"),
-        ("$$ x $$ and $$ y", "$ $ x $ $ and $ $ y", "$"),
-        ("$$\nx\n$$", "$$\nx\n$$", ""),
         ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`", ""),
         ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb", ""),
     ],

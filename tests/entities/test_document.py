@@ -25,7 +25,7 @@ from signet_sync.entities.document import (
     text_of,
     with_fields,
 )
-from signet_sync.entities.lint import lint
+from signet_sync.entities.sections import lint
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.entity_paths import shapes

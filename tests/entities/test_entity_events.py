@@ -26,9 +26,8 @@ from signet_sync.entities.events import (
     ulid_at,
     verify,
 )
-from signet_sync.entities.finding import Finding
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import shapes
+from signet_sync.formats.entity_paths import Finding, shapes
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 
 AT = parse_instant("2026-03-28T22:34:06.000Z") or 0

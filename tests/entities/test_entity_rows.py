@@ -7,7 +7,6 @@ from artifacts_fixture import fill, judged, session
 from hypothesis import strategies as st
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.finding import Finding
 from signet_sync.entities.store import EntityFile
 from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
@@ -17,7 +16,7 @@ from signet_sync.recall.search import Within
 from signet_sync.storage.database.connection import Database
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
-DRIFT = Finding("section-missing", "the section `role` is gone", "put it back",
+DRIFT = entity_paths.Finding("section-missing", "the section `role` is gone", "put it back",
                 "entities/parts/a--p-aaaaaaaaaaaa/profile.md", "p-aaaaaaaaaaaa", agent_id="default",
                 found_at="2026-11-20T10:00:00.000Z", sha256="0" * 64)  # fmt: skip
 

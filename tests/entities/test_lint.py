@@ -7,7 +7,7 @@ from test_document import put_body
 
 from signet_sync.entities.agent_text import SafeText
 from signet_sync.entities.document import EntityDocument, append_item, blank, parse, render
-from signet_sync.entities.lint import lint
+from signet_sync.entities.sections import lint
 from signet_sync.formats.entity_paths import KINDS, shapes
 
 PART = shapes("part")
