@@ -78,7 +78,7 @@ def _writing(
             context.answer(done.document(), show)
 
         made = command("--agent", "--now", "--json", of=entity, name=name, short_help=short_help)(act)
-        made.params[-3:-3] = [
+        made.params[-7:-7] = [
             click.Option(["--actor"], type=_ACTORS, default=actor, show_default=usual, help="Who does it."),
             click.Option(["--key"], metavar="K", help="A repeated key returns the first answer and writes nothing."),
         ]

@@ -162,7 +162,7 @@ def share(
 @click.argument("query")
 @_at_several
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-@click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent.")
+@click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
 @click.option("--until", metavar="TIME", type=Moment(ends=True), help="Only sessions until then.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
@@ -173,7 +173,7 @@ def search(context: Context, /, query: str, places: tuple[str, ...], **wanted: A
     """
     from signet_sync.fleet.query import search as search_shares
 
-    document = search_shares(query, places or [_choose_place(context, None)], **wanted)
+    document = search_shares(query, places or [_choose_place(context, None)], agent=context.agent_flag, **wanted)
 
     def show() -> None:
         if not document["hits"]:

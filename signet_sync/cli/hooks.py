@@ -33,7 +33,7 @@ hooks = Group(
 @command("--dry-run", "--json", of=hooks, short_help="Add the hooks to a harness's settings.")
 @_harness
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
-@click.option("--agent", cls=SharedOption, metavar="ID", help="With --mcp: whose memory is served.")
+@click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="With --mcp: whose memory is served.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
 @click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")
 def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: str | None) -> int:
@@ -43,8 +43,9 @@ def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: s
     `hooks status` lists; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
     registered, and let it use the same workspace as the hooks.
     """
-    if given["agent"] is not None:
-        require_agent(given["agent"])
+    if context.agent_flag is not None:
+        require_agent(context.agent_flag)
+        given = {"agent": context.agent_flag, **given}
     flags = [word for option, value in given.items() if value for word in (f"--{option}", value)]
     if flags and not mcp:
         raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")

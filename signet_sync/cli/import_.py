@@ -43,11 +43,12 @@ _SHOW_BAR = 5  # transcripts
 @click.option(
     "--agent",
     cls=SharedOption,
+    field="agent_flag",
     metavar="ID",
     help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default).",
 )
 @click.option("--again", is_flag=True, help="Also read transcripts that have not changed since they were read.")
-def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool) -> int:
+def import_(context: Context, harness: str, path: str | None, again: bool) -> int:
     """Write past sessions of a harness into the vault.
 
     HARNESS is one that `hooks status` lists; PATH is a transcript or a folder of them (default: the harness's own
@@ -55,7 +56,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are skipped, unless PATH
     names them.
     """
-    document = bring(context, harness, path, agent, again=again)
+    document = bring(context, harness, path, context.agent_flag, again=again)
     context.answer(document, lambda: _show_brought(document, path))
     return 1 if document["failed"] else 0
 

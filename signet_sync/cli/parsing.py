@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
@@ -17,60 +16,43 @@ from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-_GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`, which the contexts of one command line share
+_GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`: the shared options that stand before the command
 
 
 # ── options that commands share ──
 
 
 class SharedOption(click.Option):
-    """An option that may stand before the command, between the words of its name, or after them.
+    """An option that may stand before the command or after it; its value becomes a field of the `Context`.
 
-    The program declares each once, and so does a command that gives it a meaning or a default of its own. With
-    `everywhere` it is for all commands. With `field` its value becomes that field of the `Context`.
+    One that is given before a command that does not have it is refused. With `everywhere` all commands have it, and the
+    program's help tells of it.
     """
 
     def __init__(
         self,
         *given: Any,
+        field: str,
         everywhere: bool = False,
-        field: str = "",
         read: Callable[[Any], Any] | None = None,
         **more: Any,
     ) -> None:
         def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-            if value is not None:
-                setattr(ctx.obj, field, read(value) if read else value)
+            if value in (None, False, 0):
+                return
+            told = read(value) if read else value
+            setattr(ctx.obj, field, told + getattr(ctx.obj, field) if self.count else told)
+            if ctx.parent is None:
+                ctx.meta.setdefault(_GIVEN, []).append(self)
 
-        if field:
-            more |= {"callback": store, "expose_value": False}
-        super().__init__(*given, **more)
+        super().__init__(*given, callback=store, expose_value=False, **more)
         self.everywhere = everywhere
 
-    @property
-    def long_name(self) -> str:
-        """Returns the name by which its values are shared."""
-        return max(self.opts, key=len)
-
-    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
-        """Returns the value from here or from before. Raises `click.UsageError` if both are given and differ."""
-        value, source = super().consume_value(ctx, opts)
-        given = ctx.meta.setdefault(_GIVEN, {})
-        before = given.get(self.long_name)
-        if source is not ParameterSource.COMMANDLINE:
-            return (value, source) if before is None else (before, ParameterSource.COMMANDLINE)
-        if self.count:
-            value += before or 0
-        elif before not in (None, value) and not ctx.resilient_parsing:
-            raise click.UsageError(f"{self.long_name} is given twice, as {before!r} and as {value!r}", ctx)
-        given[self.long_name] = value
-        return value, source
-
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Returns nothing for a command that has it from the program, whose own help shows it."""
-        return None if self in _list_passed_on(ctx) else super().get_help_record(ctx)
+        """Returns nothing for a command that has it as all have it."""
+        return None if self.everywhere and ctx.parent is not None else super().get_help_record(ctx)
 
 
 def _instant(text: str) -> int:
@@ -90,7 +72,6 @@ SHARED: dict[str, click.Option] = {
         ["--agent"],
         field="agent_flag",
         metavar="ID",
-        envvar="SIGNET_AGENT_ID",
         help="The agent's id (default: SIGNET_AGENT_ID, else that of the working directory, else default).",
     ),
     "--json": SharedOption(["--json"], field="as_json", is_flag=True, help="Print one JSON document on stdout."),
@@ -133,27 +114,12 @@ EVERYWHERE = (
 )
 
 
-def _list_passed_on(ctx: click.Context) -> list[SharedOption]:
-    """Returns the program's shared options that a command has besides its own."""
-    command = ctx.command
-    if ctx.parent is None:
-        return []
-    own = {name for parameter in command.params for name in parameter.opts}
-    return [
-        option
-        for option in ctx.find_root().command.params
-        if isinstance(option, SharedOption)
-        and (option.everywhere or isinstance(command, click.Group))
-        and own.isdisjoint(option.opts)
-    ]
-
-
 def refuse_unknown(ctx: click.Context) -> None:
     """Raises `click.UsageError` for a shared option, given before the command, that it does not know."""
     known = {name for parameter in ctx.command.params for name in parameter.opts}
-    known.update(name for option in _list_passed_on(ctx) if option.everywhere for name in option.opts)
-    for name in ctx.meta.get(_GIVEN, ()):
-        if name not in known and not ctx.resilient_parsing:
+    for option in ctx.meta.get(_GIVEN, ()):
+        if known.isdisjoint(option.opts) and not ctx.resilient_parsing:
+            name = option.opts[-1]
             raise click.NoSuchOption(name, f"{ctx.command_path} has no option {name}", ctx=ctx)
 
 
@@ -161,24 +127,19 @@ def refuse_unknown(ctx: click.Context) -> None:
 
 
 class _Described(click.Command):
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Returns its own parameters and the program's."""
-        own = super().get_params(ctx)
-        return [*own, *(option for option in _list_passed_on(ctx) if option not in own)]
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes its commands, if it has any, its own options, and the names of the program's."""
+        """Writes its commands, if it has any, its own options, and the names of those that all commands have."""
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
-        names = [option.long_name for option in _list_passed_on(ctx) if option.everywhere]
-        if names:
+        if ctx.parent is not None:
+            names = " ".join(max(option.opts, key=len) for option in EVERYWHERE)
             formatter.write_paragraph()
-            formatter.write_text(f"Options of all commands: {' '.join(names)} ({ctx.find_root().info_name} --help).")
+            formatter.write_text(f"Options of all commands: {names} ({ctx.find_root().info_name} --help).")
 
 
 class Command(_Described):
-    """A command that also takes the program's options."""
+    """A command that also takes the options of all commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses as click does; refuses options, given before the command, that it does not know."""
@@ -211,7 +172,7 @@ def command(
 
     def make(act: Callable[..., int | None]) -> click.Command:
         made: click.Command = click.command(name, **{"cls": Command, **about})(click.pass_obj(act))  # type: ignore[no-untyped-call]
-        made.params += [SHARED[one] for one in shared]
+        made.params += [*(SHARED[one] for one in shared), *EVERYWHERE]
         if isinstance(of, click.Group):
             of.add_command(made)
         return made

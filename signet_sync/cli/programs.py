@@ -111,26 +111,30 @@ _input = click.option(
     "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
 )
 _agent = click.option(
-    "--agent", cls=SharedOption, metavar="ID", help="The agent, if the document names none (else: default)."
+    "--agent",
+    cls=SharedOption,
+    field="agent_flag",
+    metavar="ID",
+    help="The agent, if the document names none (else: default).",
 )
 
 
 @command("--json", of=session, hidden=True, help=_END, short_help="Write the end of a session.")
 @_input
 @_agent
-def end(context: Context, source: str, agent: str | None) -> None:
-    _write(context, session_input(_read(source, agent, "session end"), now_us=context.now_us))
+def end(context: Context, source: str) -> None:
+    _write(context, session_input(_read(context, source, "session end"), now_us=context.now_us))
 
 
 @command("--json", of=session, hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
 @_agent
-def compact(context: Context, source: str, agent: str | None) -> None:
-    _write(context, compaction_input(_read(source, agent, "session compact"), now_us=context.now_us))
+def compact(context: Context, source: str) -> None:
+    _write(context, compaction_input(_read(context, source, "session compact"), now_us=context.now_us))
 
 
-def _read(source: str, agent: str | None, words: str) -> Any:
-    document = read_json(source, words)
+def _read(context: Context, source: str, words: str) -> Any:
+    document, agent = read_json(source, words), context.agent_flag
     if agent is not None and isinstance(document, dict):
         if document.get("agent_id", agent) != agent:
             raise UsageError("--agent and the document name different agents", hint="leave one of them out")

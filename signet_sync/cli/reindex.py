@@ -16,7 +16,7 @@ from signet_sync.text.phrases import count_noun
 @command("--now", "--json")
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
-@click.option("--agent", cls=SharedOption, metavar="ID", help="Report only this agent.")
+@click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
 @click.option(
     "--accept-removals",
@@ -25,7 +25,7 @@ from signet_sync.text.phrases import count_noun
 )
 def reindex(context: Context, strict: bool, **asked: Any) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    document = run_pass_if_changed(context, **asked)
+    document = run_pass_if_changed(context, agent=context.agent_flag, **asked)
     if context.as_json or not context.quiet:
         context.answer(document, lambda: _show(document))
     if document["halted"]:

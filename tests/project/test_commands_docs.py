@@ -65,7 +65,8 @@ def option_lines(context: click.Context, *, everywhere: bool) -> Iterator[str]:
 def names(command: click.Command) -> str:
     """The long names of the options that are a command's own."""
     options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
-    shown = (max(option.opts, key=len) for option in options if not option.hidden)
+    own = (one for one in options if not (one.hidden or getattr(one, "everywhere", False)))
+    shown = (max(option.opts, key=len) for option in own)
     return " ".join(f"`{name}`" for name in shown if name not in COMMON)
 
 
