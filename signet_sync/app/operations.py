@@ -118,9 +118,9 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
     from signet_sync.recall.store import session_list
 
     with reading(place) as database:
-        found = session_list.page(database, agent, session_list.SessionFilter(), limit=limit)
-    sessions = [{name: getattr(one, name) for name in _LISTED} for one in found.entries]
-    return {"sessions": sessions, "more": found.more}
+        found, more = session_list.page(database, agent, limit=limit)
+    sessions = [{name: getattr(one, name) for name in _LISTED} for one in found]
+    return {"sessions": sessions, "more": more}
 
 
 def context(

@@ -117,7 +117,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
         for one in record.at_prompts:
             if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
                 passage = neighbours.find_passage(database, chunk, one)
-                texts[one] = neighbours.node_text(database, passage).text[:_PASSAGE]
+                texts[one] = neighbours.node_text(database, passage)[:_PASSAGE]
     start = dict.fromkeys(one for one in record.lines.values() if one in record.ids)
     return {
         "session_id": session_id,

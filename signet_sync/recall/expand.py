@@ -11,7 +11,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.paths import file_of, running_session, write_agent_option
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.store import neighbours, nodes
-from signet_sync.graph.store.neighbours import Occurrence, TextExcerpt
+from signet_sync.graph.store.neighbours import Occurrence
 from signet_sync.memories.store import memories
 from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
@@ -44,7 +44,7 @@ class _Found:
     children: Sequence[str] = ()
     siblings: Sequence[str] = ()
     memories: Sequence[str] = ()
-    transcript: TextExcerpt | None = None
+    transcript: tuple[str, str] | None = None  # its path and words of it
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -81,11 +81,11 @@ def _fit_budget(database: Database, found: _Found, budget: int) -> dict[str, Any
     own = transcript is not None and found.node["kind"] != "chunk"
     text = cut(found.text, room - (room // 4 if own else 0), _LEFT_OUT)
     room -= estimate_tokens(text)
-    excerpt = None if transcript is None else cut(transcript.text, room, _GOES_ON)
+    excerpt = None if transcript is None else cut(transcript[1], room, _GOES_ON)
     return {
         "node": {"id": found.node["id"], "kind": found.node["kind"], "text": text, **found.node},
         **groups,
-        "transcript": None if transcript is None else {"path": transcript.path, "excerpt": excerpt},
+        "transcript": None if transcript is None else {"path": transcript[0], "excerpt": excerpt},
         "labels": labels,
         **found.more,
         "tokens": budget - room + estimate_tokens(excerpt or ""),
@@ -117,8 +117,8 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
     if node.source_type == "chunk":
         passage = neighbours.find_passage(database, node, node_id)
         node = node._replace(label=passage.label) if node_id == node.id else passage
-        found.transcript = neighbours.node_text(database, node)  # its own words: all of its text
-    found.text = neighbours.node_text(database, node).text
+        found.transcript = node.source_ref or "", neighbours.node_text(database, node)  # its own words: all of its text
+    found.text = neighbours.node_text(database, node)
     found.node = {
         "id": node.id,
         "kind": node.source_type,
@@ -277,24 +277,27 @@ def _read_turns(
 
 def _find_transcript(
     database: Database, sessions: Iterable[SessionRef], near_us: int | None = None
-) -> TextExcerpt | None:
+) -> tuple[str, str] | None:
     """Returns the transcript of the first of these sessions that has one."""
     paths = (neighbours.transcript_of(database, ref, near_us) for ref in sessions)
-    return next((neighbours.excerpt(database, path) for path in paths if path is not None), None)
+    return next(((path, neighbours.excerpt(database, path)) for path in paths if path is not None), None)
 
 
-def _find_words(database: Database, agent_id: str, stated: Sequence[Occurrence], statement: str) -> TextExcerpt | None:
+def _find_words(
+    database: Database, agent_id: str, stated: Sequence[Occurrence], statement: str
+) -> tuple[str, str] | None:
     """Returns the lines around a statement: where a transcript states it, else where it mentions the same."""
     for one in stated:
         if (name := running_session(one.path)) is not None:
             running, _ = _find_running(database, agent_id, name)
             if said := _read_turns(database, agent_id, running, one.line.__eq__):
-                return TextExcerpt(one.path, said)
+                return one.path, said
             continue
         path = neighbours.transcript_of(database, one.session)
         if path is None:
             continue
         text = text_at(database, path)
         line = one.line if one.path == path else line_about(text[:_SEARCHED], statement)
-        return neighbours.excerpt(database, path, neighbours.line_start(text, max(line - _LINES_BEFORE, 1)))
+        start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
+        return path, neighbours.excerpt(database, path, start)
     return None

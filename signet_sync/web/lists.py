@@ -22,7 +22,6 @@ from signet_sync.recall.as_text import handle_of, split_turns
 from signet_sync.recall.expand import expand
 from signet_sync.recall.search import Within
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import Cursor, SessionFilter
 from signet_sync.sessions.live import store as live
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
@@ -77,18 +76,19 @@ def sessions(request: ViewRequest) -> WebPage:
     asked = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     asked = {name: text for name, text in asked.items() if text}
     since, until = _day(asked.get("from", "")), _day(asked.get("to", ""), ends=True)
-    wanted = SessionFilter(asked.get("project"), since, until)
-    after = _cursor(request.query.get("after", ""))
+    project, after = asked.get("project"), _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
-        shown = session_list.page(database, request.agent, wanted, after, _PAGE)
-        by_day = groupby(shown.entries, key=lambda entry: local_day(entry.membership_us))
+        shown, more = session_list.page(
+            database, request.agent, project=project, since_us=since, until_us=until, after=after, limit=_PAGE
+        )
+        by_day = groupby(shown, key=lambda entry: local_day(entry.membership_us))
         data: dict[str, Any] = {
             "asked": asked,
             "days": [(day, day_name(day), list(some)) for day, some in by_day],
             "shown": shown,
-            "older": _write_cursor(shown.entries[-1].cursor) if shown.more else None,
+            "older": ".".join(map(str, shown[-1].place)) if more else None,
             "is_first": after is None,
-            "projects": _options(_projects(database, request.agent), wanted.project),
+            "projects": _options(_projects(database, request.agent), project),
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
@@ -103,17 +103,13 @@ def _day(text: str, *, ends: bool = False) -> int | None:
     return None if found is None else found + ends
 
 
-def _cursor(text: str) -> Cursor | None:
-    """Parses a position in the list, as `_write_cursor` formats it; for anything else None: the list's top."""
+def _cursor(text: str) -> tuple[int, str, str] | None:
+    """Parses a position in the list, its parts joined by dots; for anything else None: the list's top."""
     at, _, rest = text.partition(".")
     token, _, session_id = rest.partition(".")
     if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
         return None
-    return Cursor(int(at), token, session_id)
-
-
-def _write_cursor(cursor: Cursor) -> str:
-    return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
+    return int(at), token, session_id
 
 
 def _projects(database: Database, agent_id: str) -> list[tuple[str, str]]:

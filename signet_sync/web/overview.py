@@ -103,7 +103,7 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
     """Returns what the index contains of the agent."""
     sessions, artifacts = counts.counts_of(database, request.agent)
-    newest = session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries
+    newest, _ = session_list.page(database, request.agent, limit=LATEST)
     by_day = groupby(newest, key=lambda entry: local_day(entry.membership_us))
     mine = [one for one in counts.problems(database) if one.agent_id in (None, request.agent)]
     today = local_day(request.now_us)

@@ -13,7 +13,6 @@ from workbench import Vault, numbered, sampled
 
 from signet_sync.graph.nodes import make_place, possible_roots
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import SessionFilter
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"
@@ -169,12 +168,12 @@ def vault(tmp_path: Any) -> Vault:
 def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vault) -> None:
     with vault.database() as database:
         for project in (ORIGIN, ROOT, "lantern", "ada/lantern"):
-            found = session_list.page(database, "default", SessionFilter(project=project)).entries
+            found = session_list.page(database, "default", project=project)[0]
             assert [entry.session_id[:8] for entry in found] == ["5e551002", "5e551001"], project
-        (below,) = session_list.page(database, "default", SessionFilter(project=f"{ROOT}/docs")).entries
+        (below,) = session_list.page(database, "default", project=f"{ROOT}/docs")[0]
         assert below.session_id.startswith("5e551002")
-        assert session_list.page(database, "default", SessionFilter(project="tern")).entries == []
-        assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
+        assert session_list.page(database, "default", project="tern")[0] == []
+        assert len(session_list.page(database, "default", project=session_list.NONE)[0]) == 2
         assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
 
 

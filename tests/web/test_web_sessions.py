@@ -19,7 +19,6 @@ from ui_pages import Elements, asked, harmless, visitor
 
 from signet_sync.errors import UsageError
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.live import store as live
 from signet_sync.web import lists, overview, session
 from signet_sync.web.app import VIEWS
@@ -87,7 +86,7 @@ def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = Non
 def listed(vault: Vault, agent: str = "default", /, **query: str) -> list[str]:
     """The ids of the sessions that the list shows."""
     page = lists.sessions(ask(vault, agent, **query))
-    return [entry.session_id for entry in page.data["shown"].entries]
+    return [entry.session_id for entry in page.data["shown"]]
 
 
 def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: str) -> WebPage:
@@ -144,12 +143,12 @@ def test_days_are_the_persons_days(vault: Vault) -> None:
 
 def test_a_page_goes_on_where_the_one_before_ended(vault: Vault) -> None:
     with vault.database() as database:
-        every = session_list.page(database, "default", SessionFilter()).entries
+        every, _ = session_list.page(database, "default")
         found, after, more = [], None, True
         while more:
-            shown = session_list.page(database, "default", SessionFilter(), after, limit=2)
-            found += shown.entries
-            after, more = shown.entries[-1].cursor, shown.more
+            shown, more = session_list.page(database, "default", after=after, limit=2)
+            found += shown
+            after = shown[-1].place
     assert found == every
     assert len(every) == 7
 
@@ -222,7 +221,7 @@ def test_what_stands_on_the_disk_is_shown_with_its_verdict(vault: Vault, browser
     (vault / changed).write_text((vault / changed).read_text().replace("five tries", f"six tries with {secret}"))
     (vault / gone).unlink()
     vault.reindex()
-    entries = lists.sessions(ask(vault)).data["shown"].entries
+    entries = lists.sessions(ask(vault)).data["shown"]
     assert [entry.violations for entry in entries if entry.session_id == RESUMED] == [2]
     text = browser.get(address(RESUMED, path=changed)).text
     assert "six tries" in text

@@ -187,15 +187,8 @@ def _ids(database: Database, sql: str, bindings: Sequence[Any]) -> list[str]:
 LABEL = 80
 
 
-class TextExcerpt(NamedTuple):
-    """A part of an artifact's content."""
-
-    path: str
-    text: str
-
-
-def excerpt(database: Database, path: str, start: int = 0, end: int | None = None) -> TextExcerpt:
-    """Returns the characters from `start` to `end` (None: the end of the content).
+def excerpt(database: Database, path: str, start: int = 0, end: int | None = None) -> str:
+    """Returns the characters of an artifact from `start` to `end` (None: the end of its content).
 
     If they begin within a turn, a line before them names its speaker.
     """
@@ -206,13 +199,13 @@ def excerpt(database: Database, path: str, start: int = 0, end: int | None = Non
         begun, at = list(turns(text)), start + len(piece) - len(words)
         label = speaker_at(begun, at)
         piece = f"[{label} goes on]\n\n{words}" if label and all(turn.start != at for turn in begun) else words
-    return TextExcerpt(path, piece)
+    return piece
 
 
-def node_text(database: Database, node: GraphNode) -> TextExcerpt:
+def node_text(database: Database, node: GraphNode) -> str:
     """Returns a node's text: a condensation's own, else its part of the artifact."""
     if node.source_ref is None:
-        return TextExcerpt("", node.content or "")
+        return node.content or ""
     return excerpt(database, node.source_ref, node.start, node.end)
 
 

@@ -24,10 +24,7 @@ _LONGEST = 4_096  # characters; keys and paths are far shorter
 
 
 class Resolved(NamedTuple):
-    """The target of a handle: an id of `formats.handle` or of an entity file, and its tier.
-
-    `node`, `thread`, `statement` (a statement of a session), `memory`, `curated` (an entity file).
-    """
+    """The target of a handle: an id, and its tier (`node`, `thread`, `statement`, `memory`, `curated`: an entity)."""
 
     id: str
     tier: str
@@ -127,12 +124,9 @@ def _ambiguous(handle: str, candidates: Sequence[str]) -> UsageError:
 def best(database: Database, ref: SessionRef) -> list[str]:
     """Returns the node that represents a session, as a list of one; empty if it has none.
 
-    That of its thread; without a thread the newest summary, else compaction, else the newest transcript's first chunk.
+    That is its newest summary, else compaction, else transcript.
     """
     node = database.value(
-        "select node_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
-    )
-    node = node or database.value(
         "select n.id from sessions s join session_summaries n on n.session = s.session"
         " join memory_artifacts a on a.id = n.artifact"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"

@@ -8,7 +8,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.recall.query import read, snippet
 from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
@@ -17,22 +17,6 @@ from signet_sync.sync.store.texts import text_at
 
 NONE = "-"  # as a project: sessions that have none
 _ABBREVIATED = 7  # characters to which git shortens the name of a commit, or more
-
-
-class Cursor(NamedTuple):
-    """A session's place in the order of time; the next page begins after it."""
-
-    membership_us: int
-    session_token: str
-    session_id: str
-
-
-class SessionFilter(NamedTuple):
-    """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
-
-    project: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
 
 
 class SessionEntry(NamedTuple):
@@ -47,70 +31,57 @@ class SessionEntry(NamedTuple):
     path: str
     session_key: str | None
     harness: str | None
-    segments: int
     violations: int
 
     @property
-    def cursor(self) -> Cursor:
-        """Returns its place in the list."""
-        return Cursor(self.membership_us, self.session_token, self.session_id)
-
-
-class SessionList(NamedTuple):
-    """A page of the list: `more` if older ones follow."""
-
-    entries: list[SessionEntry]
-    more: bool
+    def place(self) -> tuple[int, str, str]:
+        """Returns its place in the order of time: the next page begins after it."""
+        return self.membership_us, self.session_token, self.session_id
 
 
 # ── the list ──
 
-_SEGMENTS = """(select count(distinct captured_us) from memory_artifacts s where s.agent_id = p.agent_id
-    and s.session_token = p.session_token and s.session_id = p.session_id
-    and s.source_kind in ('summary', 'transcript'))"""
 _VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.path where s.agent_id = p.agent_id
     and s.session_token = p.session_token and s.session_id = p.session_id)"""
 _OF_PROJECT = """exists(select 1 from session_projects w where w.agent_id = l.agent_id
     and w.session_token = l.session_token and w.session_id = l.session_id and (w.identity = :project
     or w.root = :project or w.folder = :project or substr(w.identity, -length(:ending)) = :ending))"""
-# The artifacts of texts by their first passages.
-_OF_PASSAGES = "json_each({}) j cross join texts t on t.first = j.value join memory_artifacts a on a.id = t.artifact"
-_COMPARED = {
-    "since_us": "l.membership_us >= :since_us",
-    "until_us": "l.membership_us < :until_us",
-}
 
 
 def page(
-    database: Database, agent_id: str, wanted: SessionFilter, after: Cursor | None = None, limit: int = 100
-) -> SessionList:
-    """Returns the newest sessions of an agent that pass a filter, or those after a place in the list."""
-    bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
-    where = ["l.agent_id = :agent"]
-    if wanted.project == NONE:
-        where.append("l.project is null")
-    elif wanted.project is not None:
-        bound |= {"project": wanted.project, "ending": f"/{wanted.project}"}
-        where.append(_OF_PROJECT)
-    for name, condition in _COMPARED.items():
-        if (value := getattr(wanted, name)) is not None:
-            bound[name] = value
-            where.append(condition)
+    database: Database,
+    agent_id: str,
+    *,
+    project: str | None = None,
+    since_us: int | None = None,
+    until_us: int | None = None,
+    after: tuple[int, str, str] | None = None,
+    limit: int = 100,
+) -> tuple[list[SessionEntry], bool]:
+    """Returns the newest sessions of an agent, or those after a place in the list, and whether older ones follow.
+
+    They are of a project and a time if these are given; `until_us` itself is excluded.
+    """
+    where = ["l.agent_id = :agent", "l.membership_us >= ifnull(:since, l.membership_us)"]
+    where.append("l.membership_us < ifnull(:until, l.membership_us + 1)")
+    if project is not None:
+        where.append("l.project is null" if project == NONE else _OF_PROJECT)
     if after is not None:
-        bound |= after._asdict()
-        where.append("(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)")
-    # Segments and violations are looked up for the sessions of this page only.
+        where.append("(l.membership_us, l.session_token, l.session_id) < (:at_us, :token, :session_id)")
+    at_us, token, session_id = after or (0, "", "")
+    bound = {
+        "agent": agent_id, "since": since_us, "until": until_us, "limit": limit + 1, "project": project,
+        "ending": f"/{project}", "at_us": at_us, "token": token, "session_id": session_id,
+    }  # fmt: skip
+    # Violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
-            p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
+            p.session_key, p.harness, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
             cross join memory_artifacts a on a.source_path = l.path where {" and ".join(where)}
             order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
     entries = [SessionEntry(*row) for row in database.execute(sql, bound)]
-    return SessionList(entries[:limit], len(entries) > limit)
-
-
-# ── beside the list ──
+    return entries[:limit], len(entries) > limit
 
 
 def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
@@ -125,6 +96,9 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
 
 
 # ── files with words, or that tell of a deed ──
+
+# The artifacts of texts by their first passages.
+_OF_PASSAGES = "json_each(?) j cross join texts t on t.first = j.value join memory_artifacts a on a.id = t.artifact"
 
 
 class FoundFile(NamedTuple):
@@ -201,7 +175,7 @@ def _list_files(
     """Yields the files of some first passages, with a piece around the words of a text."""
     rows = database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
-        f" coalesce(a.memory_sentence, '') from {_OF_PASSAGES.format('?')}",
+        f" coalesce(a.memory_sentence, '') from {_OF_PASSAGES}",
         (json.dumps(passages or []),),
     )
     for path, kind, token, session_id, at_us, sentence in rows:
