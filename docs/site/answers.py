@@ -615,7 +615,6 @@ class Dream(TypedDict):
     skipped_already_promoted: int
     promoted: list[DreamPromoted]
     dry_run: bool  # Whether nothing was changed.
-    deferred: bool
 
 
 class Render(TypedDict):

@@ -24,7 +24,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, 
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
-from signet_sync.memories import promotion
+from signet_sync.memories import operations as memories_operations
 from signet_sync.pages import others
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
@@ -217,14 +217,11 @@ class Scheduler:
     def _dream(self) -> None:
         """Sweeps the memories of the agents that are due, according to the promotion history."""
         self._plan("dream", DREAM_PATIENCE)  # in case it fails
-        if not self.workspace.settings.dream_enabled:
-            promotion.prune(self.workspace, now_us())
-        elif not self._halted:
-            for agent_id in list(promotion.due(self.workspace, now_us())):
-                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
+        if self.workspace.settings.dream_enabled and not self._halted:
+            for agent_id in list(memories_operations.due(self.workspace, now_us())):
+                swept = memories_operations.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
                 self.commits.note_change()
-                if not swept.deferred:
-                    logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
+                logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
                 self._log_trouble(filter(None, [swept.waiting]))
                 self._alive()
         self._plan("dream", DREAM_BEAT)

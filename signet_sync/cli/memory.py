@@ -20,7 +20,7 @@ from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
-    from signet_sync.memories.promotion_score import Promotion
+    from signet_sync.memories.score import Promotion
     from signet_sync.recall.pinning import Mark
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
@@ -227,7 +227,7 @@ def dream(context: Context, dry_run: bool) -> None:
     What should not be there: forget removes the memory, and its line with it.
     """
     from signet_sync.history import operations as history_operations
-    from signet_sync.memories import promotion
+    from signet_sync.memories import operations as memories_operations
     from signet_sync.memories.store import memories
     from signet_sync.sync.read_only import require_index
 
@@ -235,7 +235,7 @@ def dream(context: Context, dry_run: bool) -> None:
     if dry_run:
         require_index(context.place())
     with context.opened() as workspace:
-        swept = promotion.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
+        swept = memories_operations.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
         if swept.promoted and not dry_run:
             history_operations.close_dreams(workspace, context.now_us)
         shown = () if context.as_json else swept.promoted
@@ -250,9 +250,6 @@ def dream(context: Context, dry_run: bool) -> None:
         click.echo(click.style(f"    {why}", dim=True))
 
     def show() -> None:
-        if swept.deferred:
-            context.say("another sweep is running; nothing was done")
-            return
         verb = "would be promoted" if swept.dry_run else "promoted"
         already = f", {swept.skipped} of them promoted before" if swept.skipped else ""
         found = count_noun(swept.candidates, "memory", "memories")
@@ -266,7 +263,6 @@ def dream(context: Context, dry_run: bool) -> None:
         "skipped_already_promoted": swept.skipped,
         "promoted": [_describe_promotion(one) for one in swept.promoted],
         "dry_run": swept.dry_run,
-        "deferred": swept.deferred,
     }
     context.answer(document, show)
 

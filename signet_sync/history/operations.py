@@ -16,7 +16,7 @@ from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import commit, repository
 from signet_sync.history.commit import AGENTS_ADDRESS
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
-from signet_sync.memories.promotion_score import Promotion, sweep_id
+from signet_sync.memories.score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import store as results
 from signet_sync.sessions.store import RecordedEnd

@@ -1,22 +1,30 @@
-"""Remembers texts on request, and updates the agent's MEMORY.md."""
+"""Remembers texts on request, and promotes memories that were recalled often and by different queries into MEMORY.md.
+
+DREAMS.md gives the reasons. Both pages are made from rows that one transaction writes: after a sweep is killed, either
+it had no effect, or the next pass shows its result.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, ID_LENGTH
 from signet_sync.formats.ids import require_agent, token_of
 from signet_sync.formats.paths import MEMORY, head_page
-from signet_sync.formats.timestamps import iso
-from signet_sync.memories.store import memories
+from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.memories import score
+from signet_sync.memories.score import Promotion
+from signet_sync.memories.store import memories, promotions
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.database import back_up
-from signet_sync.sync.store import sessions
+from signet_sync.sync.deriving import publish_pages
+from signet_sync.sync.store import counts, sessions
 from signet_sync.sync.tombstones import is_removed
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text import tags as text_tags
@@ -152,3 +160,88 @@ def describe_remembered(done: Remembered) -> dict[str, Any]:
         "project": memory.project or None,
         "new": done.new,
     }
+
+
+# ── promotion ──
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What a sweep considered and promoted, best first; `waiting` is the reason why the page does not show it yet."""
+
+    sweep_id: str
+    candidates: int
+    skipped: int
+    promoted: tuple[Promotion, ...]
+    dry_run: bool = False
+    waiting: str = ""
+
+
+def dream(
+    workspace: Workspace,
+    agent_id: str,
+    now_us: int,
+    *,
+    dry_run: bool = False,
+    patience: float = 60.0,
+) -> SweepResult:
+    """Sweeps an agent's memories; with `dry_run` nothing is written. Repeating it with one `now_us` changes nothing.
+
+    The caller commits to the history.
+
+    Raises `UsageError` (`unknown-agent` among them), `DatabaseError`, and `WorkspaceError` (`busy` where the workspace
+    is locked for more than `patience` seconds).
+    """
+    require_agent(agent_id)
+    if dry_run:
+        _require_known(workspace, agent_id)
+        return _weigh(workspace, agent_id, now_us)
+    with state_dir.workspace_lock(workspace.state, patience):
+        first_pass(workspace, now_us)
+        _require_known(workspace, agent_id)
+        swept = _weigh(workspace, agent_id, now_us, dry_run=False)
+        with workspace.database.transaction(durable=True):
+            sweep = (swept.sweep_id, now_us, swept.candidates, len(swept.promoted), swept.skipped)
+            promotions.store(workspace.database, agent_id, sweep, swept.promoted)
+        shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
+        back_up(workspace, iso(now_us))
+        waiting = waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
+        return replace(swept, waiting=waiting)
+
+
+def _require_known(workspace: Workspace, agent_id: str) -> None:
+    """Refuses unknown agents: a mistyped name must not create a DREAMS.md."""
+    wrong = counts.unknown(workspace.database, agent_id)
+    if wrong is not None and promotions.last_sweep(workspace.database, agent_id) is None:
+        raise wrong
+
+
+def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
+    """Determines what a sweep would promote: of the memories that were recalled, the best that pass."""
+    settings = workspace.settings
+    # Expired hits do not count, even if not yet deleted.
+    since_us = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else 0
+    found = list(promotions.list_found_since(workspace.database, agent_id, since_us))
+    fresh = [score.weigh(memory_id, totals, now_us) for memory_id, totals, risen in found if not risen]
+    passing = sorted((one for one in fresh if score.passes(one, settings.dream_min_score)), key=score.order)
+    chosen = tuple(passing[: settings.dream_max_promotions])
+    return SweepResult(score.sweep_id(now_us), len(found), len(found) - len(fresh), chosen, dry_run)
+
+
+# ── schedule ──
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[str]:
+    """Yields agents whose sweep is due: one interval after the last sweep, or after the first hit.
+
+    Times in the future, left by a clock that has been set back, are ignored.
+    """
+    interval = int(workspace.settings.dream_interval * SECOND)
+    for agent_id in counts.agents(workspace.database):
+        first = promotions.first_at(workspace.database, agent_id)
+        if first is None:
+            continue
+        last = promotions.last_sweep(workspace.database, agent_id, until_us=now_us)
+        since = max((at_us for at_us in (first, last) if at_us is not None and at_us <= now_us), default=None)
+        if since is None or now_us - since >= interval:
+            yield agent_id

@@ -11,7 +11,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.memories.promotion_score import Dream, SweepView, order
+from signet_sync.memories.score import Dream, SweepView, order
 from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import page_files
 from signet_sync.pages.sections import plain

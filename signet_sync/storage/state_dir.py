@@ -242,7 +242,6 @@ _LOCKS = {
     "exchange": (60.0, "another signet-sync command is exchanging the database"),  # it is moved aside
     "history": (60.0, "another signet-sync command is writing the history"),
     "fleet": (0.0, "another process is sharing this workspace's rows"),
-    "dream": (0.0, "another process is sweeping this workspace's memories"),
 }
 
 

@@ -14,7 +14,7 @@ from workbench import NOW, Answer, Vault, numbered
 from signet_sync.entities import store as entities_store
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.memories.promotion_score import Promotion
+from signet_sync.memories.score import Promotion
 from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database

@@ -18,7 +18,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import operations as history_operations
 from signet_sync.history import scheduler
-from signet_sync.memories.promotion_score import Promotion, sweep_id
+from signet_sync.memories.score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import store as results
 from signet_sync.settings.model import load

@@ -15,18 +15,17 @@ import pytest
 from agents import Counted, Inside, until
 from recall_event import RecallEvent
 from signet_writer import process_of
-from workbench import Answer, Vault, contents, tree
+from workbench import Answer, Vault, tree
 
 from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.memories import promotion
-from signet_sync.memories.promotion_score import Promotion, Totals, weigh
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories.score import Promotion, Totals, weigh
 from signet_sync.memories.store import promotions
 from signet_sync.recall.operations import recall as find
 from signet_sync.recall.search import Within
 from signet_sync.settings.model import Settings
-from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.workspace import Workspace
@@ -184,7 +183,7 @@ def test_empty_memory_yields_empty_report(vault: Vault) -> None:
     assert done(vault, "--db", ":memory:", "dream", code=2).code == 2
     assert dream(vault) == {
         "sweep_id": "20260329T120000000Z", "candidates": 0, "skipped_already_promoted": 0, "promoted": [],
-        "dry_run": False, "deferred": False,
+        "dry_run": False,
     }  # fmt: skip
     assert not (vault / "MEMORY.md").exists()
     assert "Nothing has risen yet." in vault.page("DREAMS.md")
@@ -215,20 +214,6 @@ def test_max_promotions_caps_output(vault: Vault, database: Database, monkeypatc
     found = dream(vault)
     assert (found["candidates"], promoted(found)) == (5, told[:2])
     assert promoted(dream(vault, now=later(hours=1))) == told[2:4], "the others are next"
-
-
-def test_a_sweep_is_deferred_while_another_one_or_other_work_holds_the_workspace(vault: Vault) -> None:
-    filled(vault)
-    before = contents(vault.root)
-    with state_dir.lock(state_dir.locate(str(vault.root)), "dream"):
-        found = dream(vault)
-        assert "another sweep is running" in done(vault, "dream", "--now", NOW).err
-    assert (found["deferred"], found["candidates"], found["promoted"]) == (True, 0, [])
-    with opened(str(vault.root), Settings()) as workspace, state_dir.workspace_lock(workspace.state):
-        assert promotion.dream(workspace, "default", NOW_US, patience=0.0).deferred
-    assert contents(vault.root) == before and not (vault / "DREAMS.md").exists()
-    assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
-    assert len(dream(vault)["promoted"]) == 1
 
 
 def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> None:
@@ -298,9 +283,7 @@ def test_what_is_older_than_hits_are_kept_is_pruned(
     assert promoted(dream(vault, "--dry-run")) == [], "a dry run counts what a sweep would"
     assert vault.rows("select count(*) from recall_events") == [(3,)]
     assert promoted(dream(vault)) == []
-    assert vault.rows("select at_us from recall_events") == [(NOW_US,)]
-    monkeypatch.setenv("SIGNET_RECALL_RETENTION_DAYS", "0")
-    dream(vault, now=later(days=5000))
+    vault.reindex("--now", NOW)
     assert vault.rows("select at_us from recall_events") == [(NOW_US,)]
 
 
@@ -376,20 +359,20 @@ def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep
         assert due(workspace, days=400) == []
         hit(workspace.database, luis_of(workspace), *hits(1.0))
         assert [due(workspace, hours=hours) for hours in (0, 23.9, 24, 9000)] == [[], [], ["default"], ["default"]]
-        promotion.dream(workspace, "default", NOW_US + 30 * HOUR)
+        memories_operations.dream(workspace, "default", NOW_US + 30 * HOUR)
         assert [due(workspace, hours=hours) for hours in (30, 53.9, 54)] == [[], [], ["default"]]
         workspace.settings = workspace.settings.changed(dream_interval=3600.0)
         assert [due(workspace, hours=hours) for hours in (30.9, 31)] == [[], ["default"]]
     with opened(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
         assert due(workspace, hours=31) == [], "a restart is no reason"
-        promotion.dream(workspace, "default", NOW_US + 3650 * DAY)  # the clock is set back then
+        memories_operations.dream(workspace, "default", NOW_US + 3650 * DAY)  # the clock is set back then
         assert due(workspace, days=3) == ["default"]
 
 
 def due(workspace: Workspace, **given: float) -> list[str]:
     at_us = parse_instant(later(**given))
     assert at_us is not None
-    return list(promotion.due(workspace, at_us))
+    return list(memories_operations.due(workspace, at_us))
 
 
 def luis_of(workspace: Workspace) -> str:

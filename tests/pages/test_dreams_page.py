@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
-from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
+from signet_sync.memories.score import Dream, Promotion, SweepView
 from signet_sync.pages.dreams_page import diary
 
 GOLDEN = Path(__file__).parent / "golden" / "dreams.md"

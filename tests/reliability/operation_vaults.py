@@ -21,7 +21,6 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories import promotion
 from signet_sync.memories.store import promotions
 from signet_sync.recall import pinning
 from signet_sync.sessions import operations as sessions_operations
@@ -310,7 +309,7 @@ def _recalled(vault: Vault, dreams: bool) -> None:
             for query in ("the queue", "lantern", content):
                 promotions.record(workspace.database, "default", query, [(memory_id, 1.0)], NOW_US)
         if dreams:
-            promotion.dream(workspace, "default", NOW_US - DAY)
+            memories_operations.dream(workspace, "default", NOW_US - DAY)
     vault.reindex()
 
 

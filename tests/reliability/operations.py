@@ -20,7 +20,6 @@ from signet_sync.entities import operations as entities
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories import promotion
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
@@ -228,7 +227,7 @@ def withdraw(workspace: Workspace, agent: str, statement: str, now_us: int) -> o
 
 def sweep(workspace: Workspace) -> object:
     """Has what was recalled often rise."""
-    return promotion.dream(workspace, "default", NOW_US)
+    return memories_operations.dream(workspace, "default", NOW_US)
 
 
 ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."

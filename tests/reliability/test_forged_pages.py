@@ -22,8 +22,7 @@ from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
 from signet_sync.formats.paths import leaves_workspace
 from signet_sync.formats.timestamps import DAY, iso
-from signet_sync.memories.promotion_score import Dream, Promotion, SweepView
-from signet_sync.memories.score import DreamedView, Use
+from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView, Use
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import Projection, render

@@ -86,7 +86,6 @@ LOCKS: dict[str, Callable[[state_dir.StateFolder], AbstractContextManager[None]]
     "workspace": state_dir.workspace_lock,
     "session": lambda folder: state_dir.session_lock(folder, "abcdefghijklmnop"),
     "history": partial(state_dir.lock, name="history"),
-    "dream": partial(state_dir.lock, name="dream"),
     "intake": state_dir.intake_lock,
 }
 

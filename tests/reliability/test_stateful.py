@@ -37,7 +37,6 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories import promotion
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.recall import operations as recall_operations
@@ -590,7 +589,7 @@ class Machine(RuleBasedStateMachine):
     @rule(agent=AGENT)
     def dream(self, agent: str) -> None:
         with self.asked(agent):
-            promotion.dream(self.work, agent, self.now)
+            memories_operations.dream(self.work, agent, self.now)
 
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.promotion_score import Dream, Promotion, SweepView, Totals, group_of
-from signet_sync.memories.score import DreamedView
+from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView, Totals, group_of
 from signet_sync.storage.database.connection import Database
 
 # A page shows a few of them; older promotions have long been displaced.

@@ -145,7 +145,7 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
     """
     outside, bindings = _outside(scopes)
     yield from _read_artifacts(database, outside, bindings)
-    gone = {*but} | find_remembered_alone(database, scopes)
+    gone = {*but} | _find_remembered_alone(database, scopes)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
             yield content
@@ -153,7 +153,7 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Returns ids of statements, threads and memories in which no session outside some scopes has part."""
-    found = {memory.id for scope in scopes for memory in memories.find_orphans(database, *scope)}
+    found = {memory_id for _, memory_id in _find_remembered_alone(database, scopes)}
     return found.union(*(list_derived_handles(database, scope, scopes) for scope in scopes))
 
 
@@ -173,7 +173,7 @@ def list_derived_handles(database: Database, scope: Scope, scopes: Sequence[Scop
     return found
 
 
-def find_remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
+def _find_remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
     """Returns agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
     return {memory[:2] for scope in scopes for memory in memories.find_orphans(database, *scope)}
 
