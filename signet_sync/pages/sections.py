@@ -34,11 +34,9 @@ SECTIONS = {
     "dreamed": "## Dreamed",
 }
 
-QUIET_AFTER = 14 * DAY
 # A step or question that its project did not mention for so long leaves the pages.
 _FORGOTTEN_AFTER = 21 * DAY
 TEXT_LENGTH = 280
-QUIET_LENGTH = 140
 NAME_LENGTH = 60  # characters of a project's name
 
 # The label of a line whose kind its section does not show.
@@ -53,7 +51,6 @@ _ENDED = late(r"[ \t]*\((?:[ \t,;]*\^f-[a-z2-7]{6,12})+\)|[ \t]*(?:\^f-[a-z2-7]{
 _CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
 _COMMA = late(r",(?=\s)|[，、](?=.)")
-_OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
@@ -177,9 +174,9 @@ class BoardInputs(NamedTuple):
 def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = None) -> list[Line]:
     """Returns the lines of everything seen, ranked for the UTC day of `now_us`.
 
-    `own` are the projects at hand (`scope_of`; None: a page), which no statement names; their threads are shown in
-    full. Left out is, unless it is pinned: what has no subject; steps and questions that their project did not
-    mention for long; a thread that says nothing.
+    `own` are the projects at hand (`scope_of`; None: a page), which no statement names. Left out is, unless it is
+    pinned: what has no subject; steps and questions that their project did not mention for long; a thread that says
+    nothing.
     """
     today = day_start(now_us)
     views: list[ThreadView | StatementView] = [*seen.threads, *seen.statements]
@@ -199,7 +196,7 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         named = thread._replace(name=thread.name or names.get(thread.project or "", ""))
         # What was asked for in passing is no statement: what a person decided there is shown as their decision.
         came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome_of(thread.sample, basename(thread.project))))
-        text = thread_line(named, today, at_hand=own is not None)
+        text = thread_line(named, today)
         line = make("thread", "projects", thread.id, thread.latest_us, text)
         if line.pinned or not is_template(thread.sample):
             scope = scope_of(thread.project)
@@ -245,26 +242,18 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
     ]
 
 
-def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> str:
-    """Returns `**lantern** (open, Mar 28, 4 sessions): Its outcome.`; shorter at rest, unless it is `at_hand`."""
+def thread_line(view: ThreadView, today_us: int) -> str:
+    """Returns `**lantern** (open, Mar 28, 4 sessions): Its outcome.`."""
     day = short_day(view.latest_us, today_us)
     outcome = plain(clause(outcome_of(view.sample, basename(view.project)), TEXT_LENGTH))
-    if today_us - view.latest_us > QUIET_AFTER and not at_hand:
-        about = f"done, {day}" if view.status == "done" else f"quiet since {day}"
-        outcome = clause(outcome, QUIET_LENGTH)
-    else:
-        status = "" if view.status in ("settled", "question-only") else view.status
-        about = _list_parts(view.where, status, day, count_noun(view.sessions, "session") if view.sessions > 1 else "")
+    status = "" if view.status in ("settled", "question-only") else view.status
+    about = _list_parts(view.where, status, day, count_noun(view.sessions, "session") if view.sessions > 1 else "")
     said = f": {outcome if outcome.endswith(_ENDS) else outcome.rstrip(' ,;:') + '.'}" if outcome else "."
     return f"**{thread_name(view)}** ({about}){said}"
 
 
 def outcome_of(sentence: str, name: str) -> str:
-    """Returns a session's sentence without its project's name or its own file in front, and without what it left open.
-
-    Sentences of sessions whose project had a name like a common word begin with their own file. "" for a template.
-    """
-    sentence = _OWN_FILE.sub("", sentence)
+    """Returns a session's sentence without its project's name in front, and what it left open; "" for a template."""
     start = f"{name}: "
     if name and sentence.casefold().startswith(start.casefold()):
         sentence = sentence[len(start) :]

@@ -206,11 +206,6 @@ TODAY = rows.us("2026-03-29T00:00:00Z")
          "**lantern** (blocked, Mar 28, 4 sessions): The wick burns."),
         ({"sample": "The wick burns; open: the glass is to be cleaned"},
          "**lantern** (open, Mar 28, 4 sessions): The wick burns."),
-        ({"latest_us": rows.us("2026-03-14")}, "**lantern** (quiet since Mar 14): The wick burns."),
-        ({"latest_us": rows.us("2026-03-15T00:00:00Z"), "status": "settled"},
-         "**lantern** (Mar 15, 4 sessions): The wick burns."),
-        ({"sample": "Gsjxwoxcdgipnr5d--transcript.md: I added a retry to src/fetch.py."},
-         "**lantern** (open, Mar 28, 4 sessions): I added a retry to src/fetch.py."),
     ],
 )  # fmt: skip
 def test_the_line_of_a_thread_says_where_it_is(given_, line):
