@@ -1,10 +1,8 @@
-"""The head of MEMORY.md and its temporal index: what is shown, in which order, at what cost; pages to be read."""
+"""The head of MEMORY.md and its temporal index: what is shown, in which order, and what its lines say."""
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import artifacts_fixture as made
 import graph_rows as rows
@@ -21,7 +19,6 @@ from signet_sync.pages.stage import projection
 from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
 
-GOLDEN = Path(__file__).parent / "golden" / "memory-month.md"
 NOW_US = rows.us("2026-03-29T12:00:00Z")
 
 
@@ -40,113 +37,6 @@ def page(database, *, budget=5000, now_us=NOW_US, agent_id="default") -> Rendere
 def lines_of(rendered, section) -> list[str]:
     _, _, rest = rendered.text.partition(f"\n## {section}\n\n")
     return rest.partition("\n\n")[0].split("\n") if rest else []
-
-
-# ── pages to be read ──
-
-# number: day, project, harness, what the session says of itself
-SESSIONS = {
-    1: ("2026-03-29", "lantern", "codex", "In lantern the retry loop of src/queue.py now gives up after five tries, "
-        "so a dead broker no longer blocks a start."),
-    2: ("2026-03-28", "lantern", "codex", "Traced the blocked start of lantern to src/queue.py, which retried a dead "
-        "broker for ever without telling anybody."),
-    3: ("2026-03-27", "lantern", "codex", "Split the settings of lantern into src/config.py and docs/settings.md so "
-        "that every value has one place."),
-    4: ("2026-03-26", "pier", "claude-code", "Moved the tide table of pier into data/tides.csv and wrote the reader in "
-        "src/tides.py with tests."),
-    5: ("2026-03-24", "lantern", "codex", "Measured the start of lantern at 4.1 seconds and named src/queue.py as the "
-        "slowest part of it."),
-    6: ("2026-03-20", "pier", "claude-code", "Sketched the harbour map of pier in docs/map.md and agreed with Bob on "
-        "the scale of its chart."),
-    7: ("2026-03-05", "lantern", "codex", "Wrote the first wick of lantern in src/wick.py and let it burn through one "
-        "night under tests."),
-    8: ("2026-03-04", "lantern", "codex", "Set up the repository of lantern with src/wick.py, a licence and one test "
-        "that fails for a reason."),
-    9: ("2026-03-03", "almanac", "gemini", "Compared three calendars for almanac in notes/calendars.md and kept the "
-        "one without leap weeks."),
-}  # fmt: skip
-
-STATEMENTS = (
-    ("decision", "Retries: five, then the start goes on without the broker", 1),
-    ("next", "Measure the start again with the broker down", 1),
-    ("next", "Tell the operator in the log why the broker was given up", 1),
-    ("constraint", "Nothing in src/queue.py may wait longer than two seconds", 2),
-    ("decision", "Settings stand in src/config.py alone", 3),
-    ("decision", "Tides are read from data/tides.csv, never from the network", 4),
-    ("blocker", "The harbour office has not sent the depths of the east basin", 4),
-    ("question", "May the chart show the private moorings?", 6),
-    ("person", "Bob (harbour office): signs off every chart", 6),
-    ("note", "The broker of the test bed drops idle connections after 30 s", 5),
-    ("decision", "The calendar without leap weeks", 9),
-)
-
-
-def month(database):
-    """A made-up month of three projects, as the tables hold it."""
-    files = {}
-    for number, (day, project, harness, sentence) in SESSIONS.items():
-        who = {
-            "session_id": f"s-{number}", "captured_at": f"{day}T10:00:00.000Z", "memory_sentence": sentence,
-            "project": f"/home/ada/code/{project}", "harness": harness,
-        }  # fmt: skip
-        files.update([made.summary(**who), made.transcript(**who), *([made.compaction(**who)] if number == 5 else [])])
-    made.fill(database, made.judged(files))
-    threads = threads_of_the_month(database)
-    told = {number: session(database, number, threads[project]) for number, (_, project, *_) in SESSIONS.items()}
-    for number, (day, project, _, sentence) in SESSIONS.items():
-        rows.session(database, threads[project], number, day, sentence)
-    arcs = (
-        condensation(database, "arc", "2026-03-24", "2026-03-29", threads["lantern"], *(told[n] for n in (1, 2, 3, 5))),
-        condensation(database, "arc", "2026-03-04", "2026-03-05", threads["lantern"], *(told[n] for n in (7, 8))),
-    )
-    condensation(database, "epoch", "2026-03-04", "2026-03-29", threads["lantern"], *arcs)
-    for kind, text, number in STATEMENTS:
-        day, project, *_ = SESSIONS[number]
-        rows.statement(database, kind, text, day, project=project, number=number)
-    told_by_a_person = "Never push to main of pier: Bob deploys it by hand"
-    rows.pin(database, rows.memory(database, "constraint", told_by_a_person, "2026-01-12"))
-    rows.memory(database, "preference", "short answers, and commands that can be pasted", "2026-02-20")
-
-
-def threads_of_the_month(database) -> dict[str, str]:
-    said = {number: sentence for number, (*_, sentence) in SESSIONS.items()}
-    return {
-        "lantern": rows.thread(
-            database, "lantern", "2026-03-29", sessions=6, sample=said[1], next_action=STATEMENTS[1][1]
-        ),
-        "pier": rows.thread(
-            database, "pier", "2026-03-26", harness="claude-code", status="blocked", sessions=2, sample=said[4],
-            next_action="Draw the chart at 1:5,000", number=4,
-        ),
-        "almanac": rows.thread(
-            database, "almanac", "2026-03-03", harness="gemini", status="settled", sessions=1, sample=said[9], number=9
-        ),
-    }  # fmt: skip
-
-
-def session(database, number, thread_id) -> str:
-    """The nodes of a session: four chunks and their summary; of the fifth also a compaction of the first two."""
-    day = SESSIONS[number][0]
-    chunks = [rows.node(database, "chunk", number, day, thread_id=thread_id, start=100 * place) for place in range(4)]
-    if number == 5:
-        rows.node(database, "compaction", number, day, thread_id=thread_id, children=chunks[:2])
-    return rows.node(database, "summary", number, day, thread_id=thread_id, children=chunks, label=SESSIONS[number][3])
-
-
-def condensation(database, kind, since, day, thread_id, *children) -> str:
-    newest = next(sentence for at, project, _, sentence in SESSIONS.values() if at == day)
-    return rows.node(
-        database, "condensation", f"{kind} {since}", day, since=since, thread_id=thread_id, kind=kind,
-        children=children, label=f"{len(children)} sessions of 2026-W10: {newest}",
-    )  # fmt: skip
-
-
-def test_a_page_that_one_would_want_at_the_start_of_a_session(database):
-    month(database)
-    text = page(database).text + "\n"
-    if os.environ.get("WRITE_GOLDEN"):
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert text == GOLDEN.read_text(encoding="utf-8"), "WRITE_GOLDEN=1 pytest shows the new page"
 
 
 # ── under pressure ──
@@ -376,21 +266,49 @@ def test_a_thread_whose_newest_session_is_of_the_future_is_told_by_the_one_befor
     assert "**lantern** (open, Sep 1, 3 sessions): Of the future." in then
 
 
+# Of the index: day, project and sentence of each session.
+TOLD = {
+    1: ("2026-03-29", "lantern", "In lantern the retry loop of src/queue.py now gives up after five tries, so a dead "
+        "broker no longer blocks a start."),
+    2: ("2026-03-20", "pier", "Sketched the harbour map of pier in docs/map.md and agreed with Bob on the scale of its "
+        "chart."),
+    3: ("2026-03-05", "lantern", "Wrote the first wick of lantern in src/wick.py and let it burn through one night "
+        "under tests."),
+    4: ("2026-03-04", "lantern", "Set up the repository of lantern with src/wick.py, a licence and one test that fails "
+        "for a reason."),
+}  # fmt: skip
+
+
 def test_the_index_says_what_sections_and_session_log_do_not(database):
-    month(database)
+    who = {"harness": "codex"}
+    files = dict(
+        made.summary(session_id=f"s-{number}", captured_at=f"{day}T10:00:00.000Z", memory_sentence=sentence,
+                     project=f"/home/ada/code/{project}", **who)
+        for number, (day, project, sentence) in TOLD.items()
+    )  # fmt: skip
+    made.fill(database, made.judged(files))
+    threads = {
+        name: rows.thread(database, name, TOLD[number][0], sample=TOLD[number][2], number=number)
+        for name, number in (("lantern", 1), ("pier", 2))
+    }
+    nodes = {}
+    for number, (day, project, sentence) in TOLD.items():
+        nodes[number] = rows.node(database, "summary", number, day, thread_id=threads[project], label=sentence)
+        rows.session(database, threads[project], number, day, sentence)
+    arc = rows.node(
+        database, "condensation", "arc", "2026-03-05", since="2026-03-04", thread_id=threads["lantern"], kind="arc",
+        children=(nodes[3], nodes[4]), label=f"2 sessions of 2026-W10: {TOLD[3][2]}",
+    )  # fmt: skip
+    assert not [*views.lineage(database, "scout", NOW_US, condensed=True)]
     # All sessions are in the session log: the index has nothing to add.
     assert "## Temporal Index" not in page(database).text
     # Three weeks later it has sessions that are out of the window, each once.
     later = page(database, now_us=rows.us("2026-04-20"))
-    first, arc, session = lines_of(later, "Temporal Index")[:3]
-    assert first == "- 2026-03 · 9 sessions · [[ledger/2026-03.md]]"
-    link = f"[[{rows.path_of(7, '2026-03-05')}|summary]] ^a-"
-    assert arc[:-6] == f"- Mar 4 to Mar 5 · lantern, 2 sessions: {SESSIONS[7][3]} {link}"
-    assert session[:-6] == f"- Mar 20 · pier: {SESSIONS[6][3]} [[{rows.path_of(6, '2026-03-20')}|summary]] ^s-"
-    head, index = (
-        later.text.partition(heading)[place] for heading, place in (("\n## Session", 0), ("\n## Temporal", 2))
-    )
-    assert [(head + index).count(sentence) for *_, sentence in SESSIONS.values()] == [1, 0, 0, 1, 0, 1, 1, 1, 1]
+    month, condensed, *sessions = lines_of(later, "Temporal Index")
+    assert month == "- 2026-03 · 4 sessions · [[ledger/2026-03.md]]"
+    link = f"[[{rows.path_of(3, '2026-03-05')}|summary]] ^{arc[:8]}"
+    assert condensed == f"- Mar 4 to Mar 5 · lantern, 2 sessions: {TOLD[3][2]} {link}"
+    assert sessions == [f"- Mar 4 · lantern: {TOLD[4][2]} [[{rows.path_of(4, '2026-03-04')}|summary]] ^{nodes[4][:8]}"]
 
 
 # ── by the agent ──
