@@ -41,7 +41,6 @@ class Setup(TypedDict):
     signet: list[str]  # What to do about Signet, if it uses the workspace.
     told: list[str]  # What a session in this folder is told of its project.
     asked: SetupQuestion | None  # On one of these lines; recall has just answered it.
-    models: list[str]  # Language models found on this machine; none is turned on.
     next: list[str]
 
 

@@ -49,8 +49,8 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("import_", "Give a session back to its harness, which resumes it."),
         "remove": ("remove", "Remove a session for good, to the last byte."),
         "redact": ("remove", "Remove secrets from sealed files, to the last byte."),
-        "history": ("history", "List and compare commits of the workspace, or delete them."),
-        "checkpoint": ("history", "Commit the workspace as it is now."),
+        "history": ("backup", "List and compare commits of the workspace, or delete them."),
+        "checkpoint": ("backup", "Commit the workspace as it is now."),
     },
     "service": {
         "service": ("service", "Install the agent as a systemd or launchd service."),

@@ -128,7 +128,7 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
         if done.pending:
             click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
         if done.git_history == "contains":
-            from signet_sync.cli.history import show_remedy  # most workspaces have no history
+            from signet_sync.cli.backup import show_remedy  # most workspaces have no history
 
             pages = head_page(context.agent), dream_page(context.agent)
             show_remedy(context, "has older pages, which may still show it", pages)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -26,9 +25,6 @@ from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
 
-MIB = 1024 * 1024
-LINE_LIMIT = 8 * MIB
-TOTAL_LIMIT = 64 * MIB
 _LABELS = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:")
 _ENOUGH = 16 * 1024  # bytes of a note
 
@@ -238,7 +234,8 @@ def append(context: Context, key: str, session_id: str | None) -> None:
     if sys.stdin.isatty():
         context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
     # Read before anything is opened, because a harness may be slow.
-    turns = [turn_of(line, number, now_us=context.now_us) for number, line in _lines(sys.stdin.buffer)]
+    lines = enumerate(sys.stdin.buffer, 1)
+    turns = [turn_of(line, number, now_us=context.now_us) for number, line in lines if not line.isspace()]
     with context.opened(settings=context.settings(anyway=True)) as workspace:
         answer = live.append(workspace, turns, agent_id=context.agent, session_key=key, session_id=session_id)
 
@@ -249,23 +246,3 @@ def append(context: Context, key: str, session_id: str | None) -> None:
         show_redactions(answer["redactions"])
 
     context.answer(answer, show)
-
-
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines that are not blank, with their numbers from 1. Raises `UsageError` if the input is too long."""
-    total = number = 0
-    while line := stream.readline(LINE_LIMIT + 1):
-        number += 1
-        total += len(line)
-        if len(line) > LINE_LIMIT:
-            raise _too_much(f"line {number} is longer than {LINE_LIMIT // MIB} MiB", "one line is one turn")
-        if total > TOTAL_LIMIT:
-            raise _too_much(
-                f"there are more than {TOTAL_LIMIT // MIB} MiB up to line {number}", "append them in several calls"
-            )
-        if not line.isspace():
-            yield number, line
-
-
-def _too_much(message: str, hint: str) -> UsageError:
-    return UsageError(message, hint=f"nothing was written; {hint}", code="input-invalid")

@@ -168,7 +168,7 @@ def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> No
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.git_history == "contains":
-        from signet_sync.cli.history import show_remedy  # most workspaces have no history
+        from signet_sync.cli.backup import show_remedy  # most workspaces have no history
 
         show_remedy(context, "still contains the text", [*done.removed_paths, head_page(done.agent_id)])
     for path in done.quoted_in:
@@ -287,7 +287,7 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
             return
         click.echo(f"redacted {count_noun(len(done.files), 'file')}")
         if done.files and done.git_history == "contains":
-            from signet_sync.cli.history import show_remedy  # most workspaces have no history
+            from signet_sync.cli.backup import show_remedy  # most workspaces have no history
 
             show_remedy(context, "contains versions of these files", [one.path for one in done.files])
 

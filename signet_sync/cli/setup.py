@@ -25,11 +25,9 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.host import service as services
-from signet_sync.llm.provider_choice import list_models
 from signet_sync.pages.operations import compose_at_start
 from signet_sync.pages.others import daemon_pid
 from signet_sync.pages.sections import clause
-from signet_sync.settings.model import user_file
 from signet_sync.storage.files import require_root
 from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.index_words import STOP_WORDS, fold
@@ -72,7 +70,7 @@ def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
     """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
 
     Asks at most three questions, Enter takes the recommended answer; what exists is kept, and a second run changes
-    nothing that is in place. Language models are offered at the end, none is turned on.
+    nothing that is in place.
 
     init, hooks install, import, reindex and service install do the same one by one.
     """
@@ -123,7 +121,6 @@ def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
             for step in steps
         ],
         "signet": signet,
-        "models": list(list_models(os.environ)),
         "told": told[:_TOLD],
         "asked": _find_question(context, told),
         "next": _list_next(context, steps, "\n".join(told[:_TOLD])),
@@ -372,12 +369,6 @@ def _list_next(context: Context, steps: list[Step], told: str) -> list[str]:
 
 def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
     show_by_hand([display(line) for step in steps for line in step.left])
-    found = {} if context.settings().llm_provider else list_models(os.environ)
-    if found:
-        told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
-        click.echo(display(f"{told} {user_file()} one of:"))
-    for name, lines in found.items():
-        click.echo("\n".join((f"  # {name}", *(f"  {line}" for line in lines))))
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")
         return

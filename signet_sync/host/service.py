@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from signet_sync.errors import UsageError
 from signet_sync.host import launchd, systemd
@@ -96,19 +95,6 @@ def answers(environ: Mapping[str, str] = os.environ) -> bool:
 def restart_command(state: ServiceState) -> str:
     """Returns what a person types to start or restart a unit."""
     return launchd.restart_command(state) if _is_macos() else systemd.restart_command(state)
-
-
-def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
-    """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
-    words = launchd.read_command(state.path) if _is_macos() else systemd.read_command(state.path, environ)
-    if not words or not os.path.isabs(words[0]):
-        return None
-    needed, first = [words[0]], b""
-    with suppress(OSError), open(words[0], "rb") as file:
-        first = file.readline(4096)
-    if first.startswith(b"#!"):
-        needed += [os.fsdecode(word) for word in first[2:].split()[:1]]
-    return next((path for path in needed if not os.access(path, os.X_OK)), None)
 
 
 def _is_macos() -> bool:

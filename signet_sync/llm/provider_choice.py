@@ -1,6 +1,5 @@
 """Makes the provider that the settings name, with its key and the budget of the user."""
 
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,16 +86,3 @@ def _pipeline(root: str) -> Mapping[str, Any] | None:
     memory = tree.get("memory")
     pipeline = memory.get("pipelineV2") if isinstance(memory, dict) else None
     return pipeline if isinstance(pipeline, dict) else None
-
-
-_KNOWN = (
-    ("claude", "claude -p", ('provider = "command"', 'command = ["claude", "-p"]')),
-    ("codex", "codex exec", ('provider = "command"', 'command = ["codex", "exec", "--skip-git-repo-check", "-"]')),
-    ("ollama", "Ollama", ('provider = "ollama"', 'model = "…"  # a name that `ollama list` shows')),
-)
-
-
-def list_models(environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns the known programs that PATH names, each with the lines of the user's settings that turn it on."""
-    path = environ.get("PATH", "")
-    return {name: ("[llm]", *lines) for program, name, lines in _KNOWN if shutil.which(program, path=path)}

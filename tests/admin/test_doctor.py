@@ -23,8 +23,6 @@ from signet_sync.admin.doctor import vault as checks
 from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
-from signet_sync.host import service
-from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
 
 quick, sleeper = agents.quick, agents.sleeper
@@ -271,22 +269,6 @@ def test_copies_of_a_sync_service(vault: Vault) -> None:
     remedy = told(vault, "copies", "2, the first MEMORY (conflicted copy).md")["remedy"]
     said = call(*shlex.split(remedy, comments=True)[1:]).out
     assert said.count("ignored conflict-copy") == 2
-
-
-def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with a_service(vault, tmp_path, monkeypatch):
-        unit = next((Path(os.environ["HOME"]) / ".config/systemd/user").glob("signet-sync-vault-*.service"))
-        whole = unit.read_text()
-        program = whole.partition("\nExecStart=:")[2].split()[0]
-        unit.write_text(whole.replace(f"ExecStart=:{program}", "ExecStart=:/gone/venv/bin/signet-sync"))
-        do(told(vault, "service-program", "/gone/venv/bin/signet-sync")["remedy"])
-        assert unit.read_text() == whole
-
-        script = tmp_path / "script"
-        script.write_text("#!/gone/python3.9\n")
-        script.chmod(0o700)
-        unit.write_text(f"ExecStart=:{script} run\n")
-        assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
 
 
 @pytest.mark.usefixtures("quick")

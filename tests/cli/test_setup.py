@@ -202,16 +202,6 @@ def test_what_belongs_to_others_is_left_to_them(machine: Path) -> None:
     assert "signet-sync migrate signet" in answer.out
 
 
-def test_models_are_offered_and_none_is_turned_on(machine: Path) -> None:
-    program = machine / "bin/claude"
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
-    answer = call("setup", "--yes")
-    assert "is sent texts of your sessions" in answer.out and 'command = ["claude", "-p"]' in answer.out
-    assert not Path(os.environ["SIGNET_CONFIG"]).exists()
-    assert done("--yes")["models"] == ["claude -p"]
-
-
 # ── the whole way, as a person goes it ──
 
 

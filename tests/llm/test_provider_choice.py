@@ -1,7 +1,6 @@
 """Which provider the settings name, where its key comes from, and how little a workspace has to say."""
 
 import os
-import tomllib
 from dataclasses import replace
 
 import pytest
@@ -9,9 +8,8 @@ from loguru import logger
 
 from signet_sync.errors import ConfigError
 from signet_sync.llm import provider_choice, providers
-from signet_sync.llm.provider_choice import list_models, provider_for
-from signet_sync.settings.model import Settings, load
-from signet_sync.settings.model_choice import resolve
+from signet_sync.llm.provider_choice import provider_for
+from signet_sync.settings.model import Settings
 
 
 @pytest.fixture
@@ -123,32 +121,3 @@ def test_an_agent_yaml_that_is_a_link_or_a_pipe_is_not_read(root, tmp_path, log)
 def test_agent_yaml_is_not_even_opened_where_it_has_no_say(root, monkeypatch):
     monkeypatch.setattr(provider_choice.files, "read", None)
     assert provider_for(Settings(), str(root), {}) is None
-
-
-@pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """Programs that leave a trace when they run, before all others on PATH."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("claude", "codex", "ollama"):
-        (folder / name).write_text(f"#!/bin/sh\ntouch {folder}/ran\n")
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    return folder
-
-
-def test_programs_are_found_by_path_alone(programs):
-    assert [*list_models(os.environ)] == ["claude -p", "codex exec", "Ollama"]
-    (programs / "codex").chmod(0o644)
-    (programs / "claude").unlink()
-    assert [*list_models(os.environ)] == ["Ollama"] and not (programs / "ran").exists()
-    assert list_models({"PATH": "/nowhere"}) == list_models({}) == {}
-
-
-def test_the_lines_are_settings_that_turn_it_on(programs, tmp_path):
-    for lines in list_models(os.environ).values():
-        mine = tmp_path / "config.toml"
-        mine.write_text("\n".join(lines) + "\n")
-        tomllib.loads(mine.read_text())
-        settings, remarks = load(str(tmp_path), environ={"SIGNET_CONFIG": str(mine)})
-        assert not remarks and resolve(settings, None).kind in ("command", "http")

@@ -22,7 +22,6 @@ from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
-from signet_sync.cli import programs
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
@@ -141,16 +140,6 @@ def test_errors_name_the_line(vault: Vault) -> None:
     for raw, told in WRONG:
         assert told in refused(vault, raw, "input-invalid")["message"]
         assert not vault.db.exists(), "what is wrong is found before anything is opened"
-
-
-def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "LINE_LIMIT", 1 << 20)
-    monkeypatch.setattr(programs, "TOTAL_LIMIT", 2 << 20)
-    long = "x" * (1 << 20)
-    assert "line 2 is longer than 1 MiB" in refused(vault, [line(0, "x"), line(1, long)], "input-invalid")["message"]
-    lines = [line(number, long[: 1 << 19]) for number in range(5)]
-    assert "more than 2 MiB up to line 4" in refused(vault, lines, "input-invalid")["message"]
-    assert fed(vault, lines[:3])["appended"] == 3
 
 
 def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:

@@ -80,10 +80,6 @@ def service(target: Installation) -> list[Finding]:
 
 
 def _own(target: Installation, unit: ServiceState) -> Finding:
-    gone = host_service.missing_program(unit, target.environ)
-    if gone is not None:
-        words = f"{unit.name} starts {gone}, which no longer exists"
-        return problem("service-program", words, target.command("service install"))
     if unit.active is False:
         why = target.command("service install")
         return problem("service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}")
