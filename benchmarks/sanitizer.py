@@ -1345,7 +1345,7 @@ password(¶contraseña ¶пароль ¶パスワードは¶cat password ¶recov
 
 def openings() -> dict[str, Callable[[int], str]]:
     """Texts that begin a rule without end: of every form of the table, its head and all but its end; of every mark."""
-    found = HOSTILE | {lead.literal: _repeated(lead.literal) for lead in marked.leads()}
+    found = HOSTILE | {literal: _repeated(literal) for literal in marked.leads()}
     letters = {
         name: [c for c in _ALNUM + "-_" if re.match(f"[{chars}]", c)] for name, chars in providers.CLASSES.items()
     }
@@ -1367,7 +1367,6 @@ def worst(shown: int = 20) -> None:
     plain = seconds(_PLAIN(MB)) / MB
     inputs = openings()
     print(f"\nA megabyte of what opens each of {len(inputs)} rules, times a plain transcript ({plain * MB:.3f} s)")
-    # The first candidates of a text are judged whatever comes; what follows them costs the same to the end.
     rough = {}
     for name, make in inputs.items():
         text = make(MB // 10)

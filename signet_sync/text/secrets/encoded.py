@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import accumulate
 
 from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
@@ -52,57 +54,26 @@ def decode_run(run: str) -> str:
 
 
 def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
-    """Yields percent-encoded text from the first secret to the end of the last one, at its position in the text.
-
-    All runs are decoded to one text, which the rules read once.
-    """
-    text, done = searched.text, 0
-    runs: list[tuple[int, str]] = []
-    places: list[int] = []
-    pieces: list[str] = []
-    at = 0
+    """Yields secrets in percent-encoded text."""
+    text, runs = searched.text, [(0, 0)]
     for mark in searched.matches(SHAPES.escaped_mark, ("%",)):
-        place = mark.start()
-        if place < done:
-            continue
-        start = _begin(text, place, done)
-        match = SHAPES.percent_run.match(text, start)
-        if match is None or len(match[0]) < 12:
-            continue
-        done = match.end()
-        # A run is part of a line: its first name is not at the beginning of one.
-        pieces.append("]" + _percent_decoded(match[0]) + _BETWEEN)
-        runs.append((start, match[0]))
-        places.append(at)
-        at += len(pieces[-1])
-    extents: dict[int, tuple[int, int]] = {}
-    for found in spans("".join(pieces)) if pieces else ():
-        run, other = (bisect_right(places, place) - 1 for place in (found.start, found.end - 1))
-        if run < other:  # a crowd
-            yield SecretSpan(runs[run][0], runs[other][0] + len(runs[other][1]), found.rule)
-            continue
-        start, end = (min(place - places[run] - 1, len(pieces[run]) - 4) for place in found[:2])
-        first, last = extents.get(run, (start, end))
-        extents[run] = min(max(start, 0), first), max(end, last)
-    for run, (first, last) in extents.items():
-        start, encoded = runs[run]
-        escapes = [escape.start() - 2 * number for number, escape in enumerate(SHAPES.percent.finditer(encoded))]
-        first, last = (place + 2 * bisect_left(escapes, place) for place in (first, last))
-        yield SecretSpan(start + first, start + last, "percent-encoded")
+        place, done = mark.start(), runs[-1][1]
+        if place >= done:
+            # A very long run is read in parts.
+            before = text[max(done, place - 4096) : place]
+            match = SHAPES.percent_run.match(text, place - len(before) + len(before.rstrip(_ALLOWED)))
+            runs += [match.span()] if match is not None and len(match[0]) >= 12 else []
+    # A run is part of a line: its first name is not at the beginning of one.
+    found = _find_beneath(text, SHAPES.percent_or_plus, runs[1:], spans, _percent_decoded, before="]")
+    return (one._replace(rule="percent-encoded") for one in found)
 
 
 _ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!%-"
 
 
-def _begin(text: str, place: int, done: int) -> int:
-    """Returns where the run around a position begins; a very long one is read in parts."""
-    before = text[max(done, place - 4096) : place]
-    return place - len(before) + len(before.rstrip(_ALLOWED))
-
-
-def _percent_decoded(text: str) -> str:
-    """Decodes to one character for each escape, so that positions can be mapped; no secret has bytes beyond ASCII."""
-    return SHAPES.percent_or_plus.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
+def _percent_decoded(escape: re.Match[str]) -> str:
+    """Decodes to one character for each escape; no secret has bytes beyond ASCII."""
+    return " " if escape[0] == "+" else chr(int(escape[0][1:], 16))
 
 
 # ── text within strings, under what a terminal and a keyboard add ──
@@ -125,12 +96,12 @@ def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     lines = sorted(
         {line for mark, leads in _LED_TO.items() if searched.holds(mark) for line in _lines_with(leads, low)}
     )
-    return _View(text, SHAPES.escaped, lines).found(spans)
+    return _find_beneath(text, SHAPES.escaped, lines, spans, _plain)
 
 
 def find_hidden(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
     """Yields secrets in lines with colours, other control characters, and what nobody sees."""
-    return _View(searched.given, _HIDDEN, list(_lines_with(_HIDDEN, searched.given))).found(spans)
+    return _find_beneath(searched.given, _HIDDEN, _lines_with(_HIDDEN, searched.given), spans)
 
 
 def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -156,67 +127,51 @@ def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
             stretches[-1] = start, following
         else:
             stretches.append((line.start(), following))
-    for found in _View(text, SHAPES.line_end, stretches[1:]).found(spans):
+    for found in _find_beneath(text, SHAPES.line_end, stretches[1:], spans):
         first, _, rest = text[found.start : found.end].partition("\n")
         # After a whole secret at the end of a line that happens to be as wide, a word begins.
         if rest and not (rest.islower() and rest.isalpha() and len(first) > len(rest)):
             yield found
 
 
-class _View:
-    """Stretches of a text without what hides it; where each position beneath is in the text is asked for few."""
+def _find_beneath(
+    text: str,
+    hiding: re.Pattern[str],
+    stretches: Iterable[tuple[int, int]],
+    spans: Callable[[str], Iterator[SecretSpan]],
+    plain: Callable[[re.Match[str]], str] = lambda hidden: "",
+    before: str = "",
+) -> Iterator[SecretSpan]:
+    """Yields what is found in stretches of a text without what hides it, at its position in the text."""
+    pieces = [(stretch, *hiding.subn(plain, text[slice(*stretch)])) for stretch in stretches]
+    if not any(count for _, _, count in pieces):
+        return
+    shown = [(stretch, f"{before}{piece}{_BETWEEN}") for stretch, piece, _ in pieces if piece]
+    begins = list(accumulate((len(piece) for _, piece in shown), initial=len(before)))
 
-    def __init__(self, text: str, hiding: re.Pattern[str], stretches: list[tuple[int, int]]) -> None:
-        self.text, self.hiding = text, hiding
-        self.stretches = [(start, end) for start, end in stretches if start < end]
-        self.begins: list[int] = []
-        self.tables: dict[int, tuple[list[int], list[int], list[int]]] = {}
+    @cache
+    def places(number: int) -> tuple[array[int], array[int]]:
+        """Where each character beneath begins and ends in the text; an escape is one character."""
+        (at, end), firsts, lasts = shown[number][0], array("q"), array("q")
+        for hidden in hiding.finditer(text, at, end):
+            firsts.extend(range(at, hidden.start()))
+            lasts.extend(range(at + 1, hidden.start() + 1))
+            at = hidden.end()
+            if plain(hidden):
+                firsts.append(hidden.start())
+                lasts.append(at)
+        firsts.extend(range(at, end))
+        lasts.extend(range(at + 1, end + 1))
+        return firsts, lasts
 
-    def found(self, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
-        """Yields what is found beneath, at its position in the text."""
-        plain = _plain if self.hiding is SHAPES.escaped else ""
-        pieces = [self.hiding.subn(plain, self.text[start:end]) for start, end in self.stretches]
-        if not any(count for _, count in pieces):
-            return
-        self.begins = list(accumulate((len(piece) + len(_BETWEEN) for piece, _ in pieces), initial=0))
-        for found in spans("".join(piece + _BETWEEN for piece, _ in pieces)):
-            begin, _ = self._outside(found.start, found.start)
-            _, stop = self._outside(found.end - 1, found.end)
-            if begin < stop:
-                yield SecretSpan(begin, stop, found.rule)
-
-    def _outside(self, place: int, end: int) -> tuple[int, int]:
-        """Returns where a position beneath is in the text, and where what ends there ends: never within an escape."""
-        inner, outer, widths = self._table(bisect_right(self.begins, place) - 1)
-        at = bisect_right(inner, place) - 1
-        is_escape = inner[at + 1] - inner[at] == 1 and widths[at] > 1
-        return (
-            outer[at] + min(place - inner[at], widths[at]),
-            outer[at] + (widths[at] if is_escape else min(end - inner[at], widths[at])),
-        )
-
-    def _table(self, number: int) -> tuple[list[int], list[int], list[int]]:
-        """Returns the pieces of a stretch: where each begins beneath and in the text, and its length there."""
-        if number not in self.tables:
-            start, end = self.stretches[number]
-            at, inner, outer, widths = start, [self.begins[number]], [], []
-            for found in self.hiding.finditer(self.text, start, end):
-                if found.start() > at:
-                    outer.append(at)
-                    widths.append(found.start() - at)
-                    inner.append(inner[-1] + widths[-1])
-                outer.append(found.start())
-                widths.append(found.end() - found.start())
-                inner.append(inner[-1] + (len(_plain(found)) if self.hiding is SHAPES.escaped else 0))
-                at = found.end()
-            if at < end:
-                outer.append(at)
-                widths.append(end - at)
-            else:
-                inner.pop()
-            inner.append(self.begins[number + 1])
-            self.tables[number] = inner, outer, widths
-        return self.tables[number]
+    for found in spans("".join(piece for _, piece in shown)):
+        bounds = []
+        for side, place in enumerate((max(found.start, len(before)), found.end - 1)):
+            number = bisect_right(begins, place) - 1
+            outer = places(number)[side]
+            bounds.append(outer[min(place - begins[number], len(outer) - 1)])
+        if bounds[0] < bounds[1]:
+            yield SecretSpan(bounds[0], bounds[1], found.rule)
 
 
 def _plain(escape: re.Match[str]) -> str:

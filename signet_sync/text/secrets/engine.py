@@ -1,14 +1,14 @@
 """Applies the rules: finds secrets, and replaces them by `[REDACTED:<rule>]`.
 
 Searches are cheap because they are for literals: a text is converted once to bytes in lower case, one per character,
-and which of some two hundred literals it may hold is known by its words (`Vocabulary`); patterns are only matched where
+and which of some two hundred literals it may hold is known by its different words; patterns are only matched where
 one occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters
 are mapped to one. Plain text takes 40 to 60 ms a megabyte, a third of it to find the words. A multi-literal
 search in C (`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook
 that starts would need a package that not every machine can install.
 
 Everything is linear: the occurrences of each literal are visited once, and a pattern reads a bounded stretch or takes
-what it read. Where there are more candidates than any file has, they are not judged one by one (`is_crowded`).
+what it read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
         for step, needs in _NEEDS:
             if not needs(searched):
                 continue
-            found = [*step(searched), *searched.crowds()]
+            found = [*step(searched)]
             if found:
                 text = _again(_replace_spans(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
@@ -62,7 +62,6 @@ def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
     for step, needs in _NEEDS:
         if step is not but and needs(searched):
             yield from step(searched)
-            yield from searched.crowds()
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:

@@ -25,7 +25,7 @@ from signet_sync.text.secrets.names import (
     is_token,
     is_vocabulary,
 )
-from signet_sync.text.secrets.searched_text import SHAPES, ByEnds, SearchedText, SecretSpan, lines, set_of
+from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, SecretSpan, lines, set_of
 
 
 class SecretRule(NamedTuple):
@@ -42,7 +42,6 @@ class Lead(NamedTuple):
     literal: str
     condition: re.Pattern[str] | None
     back: str
-    kind: str
     rules: list[SecretRule]
 
 
@@ -58,9 +57,9 @@ def _rules() -> dict[str, list[SecretRule]]:
 
 
 @cache
-def leads() -> list[Lead]:
-    """Returns what leads to rules."""
-    found = []
+def leads() -> dict[str, list[Lead]]:
+    """Returns what leads to rules, by its literals."""
+    found: dict[str, list[Lead]] = {}
     for line in lines("marks.txt"):
         if line.startswith("lead "):
             _, literals, back, *marks = line.split()
@@ -68,14 +67,8 @@ def leads() -> list[Lead]:
             for written in literals.split("¦"):
                 literal, ahead, rest = written.replace("_", " ").replace("\\t", "\t").partition("(?=")
                 condition = late(re.escape(literal) + ahead + rest) if ahead else None
-                found.append(Lead(literal, condition, back, marks[0], rules))
+                found.setdefault(literal, []).append(Lead(literal, condition, back, rules))
     return found
-
-
-@cache
-def leads_by_ends() -> ByEnds[Lead]:
-    """Returns what leads to rules, by the words of its literals."""
-    return ByEnds((lead.literal, lead) for lead in leads())
 
 
 # ── what confirms a match: the value, and the match for what is around it ──
@@ -205,7 +198,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     text, done = searched.text, 0
     for place in searched.places("-----begin"):
-        if place >= done and (found := _try_rules(searched, place, "block", _rules()["block"])):
+        if place >= done and (found := _try_rules(searched, place, _rules()["block"])):
             done = found.end
             yield found
     for place in searched.places("-----end"):
@@ -222,13 +215,12 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     has_marks = "[REDACTED:" in searched.text
     # What three conditions begin with is looked for once.
     has_option = _OPTION.search(searched.low) is not None
-    for lead in leads_by_ends().may_be_in(searched.ends):
-        if not searched.has(lead.literal) or (lead.literal == " -" and not has_option):
-            continue
+    near = (literal for literal in searched.likely(tuple(leads())) if literal in searched.low)
+    for lead in (lead for literal in near if literal != " -" or has_option for lead in leads()[literal]):
         done, last = 0, -1
         for place in searched.places(lead.literal, lead.condition):
             # What a rule has taken is not read again; the names in our own marks lead to no rule.
-            if place < done or (searched.crowd_list and searched.is_amid_crowd(place)):
+            if place < done:
                 continue
             if has_marks and searched.text.startswith("[REDACTED:", place - 10):
                 continue
@@ -238,7 +230,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             if start == last or (is_line and start == place - 200):
                 continue  # this line was read, or it is too long for a command
             last = start
-            if found := _try_rules(searched, start, lead.kind, lead.rules):
+            if found := _try_rules(searched, start, lead.rules):
                 done = found.end
                 yield found
     for mark in searched.matches(SHAPES.compared, ("==", "!=")):
@@ -246,17 +238,11 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             yield found
 
 
-def _try_rules(searched: SearchedText, place: int, kind: str, rules: list[SecretRule]) -> SecretSpan | None:
+def _try_rules(searched: SearchedText, place: int, rules: list[SecretRule]) -> SecretSpan | None:
     for rule in rules:
-        if rule.check is _codes and SHAPES.of_codes.match(searched.low, place) and searched.is_crowded(kind, place):
-            return None
         match = rule.pattern.match(searched.text, place)
         if match is None:
             continue
-        # Options with other names cost little, and a list of hashes is full of them.
-        is_candidate = rule.check is not _long or SHAPES.stem.search(match["name"])
-        if is_candidate and searched.is_crowded(kind, place, match.end(), 1 + min(len(match[0]), 200) // 50):
-            return None
         start, end = match.span("secret" if "secret" in rule.pattern.groupindex else 0)
         value = searched.text[start:end].rstrip(" \t\n")
         if (end - start == len(match[0]) or "[REDACTED:" not in value) and rule.check(value, match):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.names import (
@@ -42,10 +41,7 @@ _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values under secrets' names."""
     text, done = searched.text, 0
-    names = sorted(words(searched).names)
-    for name, following in zip_longest(names, names[1:]):
-        if following and _is_before(text, name, following):
-            continue
+    for name in sorted(words(searched).names):
         # A name within a value is a part of it.
         found = _value_of(searched, name) if name.start >= max(done, searched.refused) else None
         if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
@@ -55,17 +51,6 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         found = _find_used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield SecretSpan(*found, RULE)
-
-
-def _is_before(text: str, name: Name, following: Name) -> bool:
-    """Returns whether nothing but another name, a plain word, follows: then only that one may have a value."""
-    return (
-        name.end + 1 == following.start
-        and text[name.end] == " "
-        and text[following.end : following.end + 1] in (" ", "")
-        and text[following.start : following.end].isalpha()
-        and not text.startswith(("=", ":"), following.end + 1)
-    )
 
 
 def _repeats(text: str, name: Name, span: Span) -> bool:
@@ -119,10 +104,6 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
         )
         said = is_no_word(value) and fits(value, proof, Where.CODE)
         return quoted if (fits(value, proof, Where.QUOTED) if sure else said) else None
-    if how == "pair" and not _names_pair(text, name):
-        if not link[0].rstrip().endswith("="):
-            return None
-        how = "default"
     if how == "pair" and (block := SHAPES.yaml_block.match(text, at)):
         return _block(text, proof, block)
     if how == "inside":
@@ -328,14 +309,6 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> Span | None:
 
 
 _WORDS_OF_BLOCK = 16
-
-
-def _names_pair(text: str, name: Name) -> bool:
-    """Returns whether it is `name: DB_PASSWORD` before `value: …`: a Kubernetes variable, a property, a parameter."""
-    head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
-    return head.lower().endswith(
-        ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
-    )
 
 
 _QUOTES = frozenset("\"'`")

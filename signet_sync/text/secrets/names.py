@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import iso
-from signet_sync.text.secrets.searched_text import SHAPES, ByEnds, SearchedText, list_section, set_of
+from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, list_section, set_of
 
 # ── values ──
 
@@ -303,20 +303,10 @@ class Name(NamedTuple):
 
 # The patterns of names by the literals of which a text with such a name holds one. A group of the pattern tells the stem
 # of the name; each begins with a rare letter, because `re` skips from one to the next: what precedes it is examined then.
-_STEMS = ByEnds(
-    (literal, f"names_{name}")
-    for name, literals in {
-        "pass": ("pass",),
-        "pw": ("pw",),
-        "key": ("key", "token", "kennwort"),
-        "secret": ("secret", "cred"),
-        "contrasena": ("contrase",),
-        "auth": ("auth",),
-    }.items()
-    for literal in literals
-)
-# What a value is used as.
-_USED = ByEnds((name, name) for name in "password passwd passwort passphrase token secret key pwd credential".split())
+_STEMS = {
+    "pass": "names_pass", "pw": "names_pw", "key": "names_key", "token": "names_key", "kennwort": "names_key",
+    "secret": "names_secret", "cred": "names_secret", "contrase": "names_contrasena", "auth": "names_auth",
+}  # fmt: skip
 # How far before its match a stem begins.
 _BACK = {"token": 2, "secret": 2}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -344,25 +334,20 @@ def words(searched: SearchedText) -> Words:
 
 def _words(searched: SearchedText) -> Words:
     found = Words([], [])
-    for literal, pattern in ((" as ", "used_as"), (" als ", "used_als")) if _USED.may_be_in(searched.ends) else ():
+    for literal, pattern in ((" as ", "used_as"), (" als ", "used_als")):
         uses = (match.start() for match in searched.matches(getattr(SHAPES, pattern), (literal,)))
-        found.uses.extend(
-            place
-            for place in uses
-            if _is_used(searched.low, place) and not searched.is_crowded("use", max(0, place - 200))
-        )
-    for pattern_name in dict.fromkeys(_STEMS.may_be_in(searched.ends)):
-        for match in getattr(SHAPES, pattern_name).finditer(searched.low):
+        found.uses.extend(uses)
+    stems = searched.likely(tuple(_STEMS))
+    for pattern in dict.fromkeys(pattern for stem, pattern in _STEMS.items() if stem in stems):
+        for match in getattr(SHAPES, pattern).finditer(searched.low):
             at = match.start()
             # The output of a test runner.
             if searched.text.startswith("PASS:", at) and searched.low[at - 1 : at] not in _BEFORE_PASS:
                 continue
-            if searched.is_crowded("name", at):
-                continue
             stem = match.lastgroup or ""
-            name = _find_name(searched, stem, match, at - _BACK.get(stem, 0))
-            if name is not None:
-                found.names.append(name)
+            one = _find_name(searched, stem, match, at - _BACK.get(stem, 0))
+            if one is not None:
+                found.names.append(one)
     found.names.extend(_list_other_languages(searched))
     return found
 
@@ -396,9 +381,9 @@ def _one_of(labels: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @cache
-def _latin() -> ByEnds[str]:
-    """Returns the labels that a text in Latin-1 may hold."""
-    return ByEnds((f" {label} ", label) for label in filter(SHAPES.latin.fullmatch, _labels()))
+def _latin() -> tuple[str, ...]:
+    """Returns the labels that a text in Latin-1 may hold, as whole words."""
+    return tuple(f" {label} " for label in filter(SHAPES.latin.fullmatch, _labels()))
 
 
 def _list_other_languages(searched: SearchedText) -> Iterator[Name]:
@@ -407,15 +392,11 @@ def _list_other_languages(searched: SearchedText) -> Iterator[Name]:
     # A text seldom has all letters of one.
     held = tuple(label for label, (_, letters) in others.items() if letters <= beyond and label in text)
     foreign = _one_of(held).finditer(text) if held else ()
-    spelled = ((place, label) for label in _latin().may_be_in(searched.ends) for place in searched.places(label))
+    spelled = ((place, label[1:-1]) for label in searched.likely(_latin()) for place in searched.places(label[1:-1]))
     for place, label in chain(((found.start(), found[0]) for found in foreign), spelled):
-        if searched.is_in_crowd(place):
-            continue
         end, proof = place + len(label), others[label][0] if label in others else proofs[label]
         latin = label[0] < "\u0370"
         if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):
-            continue
-        if searched.is_crowded("label", place):
             continue
         more = SHAPES.more.match(text, end) if label[0] < "\u2e80" else None
         if proof is Proof.KEY:
@@ -424,12 +405,6 @@ def _list_other_languages(searched: SearchedText) -> Iterator[Name]:
                 continue
             proof = Proof.SECRET
         yield Name(place, more.end() if more else end, proof)
-
-
-def _is_used(low: str, place: int) -> bool:
-    # Such words are often used in other meanings.
-    used = low[max(0, place - 48) : place].rpartition(" ")
-    return not used[2].isalpha() or used[0].endswith(list_section("uses"))
 
 
 def _find_name(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
@@ -458,11 +433,6 @@ def _prove_tail(proof: Proof, word: str) -> Proof | None:
     return None if any(part in list_section("no tails") for part in more) else max(proof, Proof.ODD)
 
 
-@cache
-def _makers() -> frozenset[str]:
-    return set_of("vendors") | set_of("vendors of many names")
-
-
 def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText, start: int, at: int) -> Proof | None:
     text = searched.text
     if stem == "pass":
@@ -482,7 +452,7 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     if "".join(last).lower() in set_of(f"no {stem} owners"):
         return None
     word, owners = owner[len(owner.rstrip(_WORD)) :], list_section(f"{stem} owners")
-    if (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)) or word in _makers():
+    if word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5):
         return Proof.SECRET
     if stem == "key":
         # What a vendor is named for is the vendor's: «Sending to the geocode API, key=…».

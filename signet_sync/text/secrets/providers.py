@@ -191,14 +191,8 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             done = searched.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
-        if (
-            start < done
-            or end <= searched.crowd_end
-            or (
-                end - start < 36
-                and not raw[start:end].translate(None, _LETTERS)
-                and not _MAY_BE_LETTERS.match(raw, start)
-            )
+        if start < done or (
+            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS.match(raw, start)
         ):
             continue
         # Hashes and UUIDs do not begin like a token, either.
@@ -213,7 +207,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             may = key in within or key[:2] in within or key[:1] in _FIRSTS or close in before or close[-1:] in _CLOSE
             found = _token(text, start, end) if may or end - start >= 36 else None
             found = found or _find_of_vendor(searched, start, end)
-        if found and not searched.is_crowded("token", start, found.end):
+        if found:
             done = found.end
             yield found
             if found.rule == "aws-id":
@@ -279,8 +273,7 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         at += 1
     for length in (3, 2):
         if (key := text[at : at + length]) in index.within:
-            may = end - at >= _least_of(key) or SHAPES.line_break.match(text, end)
-            if may and _any_of(key).match(text, at) and (found := _match_head(text, at, index.within[key])):
+            if _any_of(key).match(text, at) and (found := _match_head(text, at, index.within[key])):
                 return found
             break
     if (end - start >= 36 or text[at : at + 1] in _SPECIAL_FIRSTS) and (found := _special(text, at)):
@@ -289,15 +282,6 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         place = joined.end()
         return _match_head(text, place, index.within.get(text[place : place + 3], []), whole=False)
     return None
-
-
-@cache
-def _least_of(key: str) -> int:
-    """Returns the least length of a run with a head that begins so; 0 where a token is more than a run."""
-    forms_of_key = _index().within[key]
-    if any(piece[1] in "bsqg" for _, form in forms_of_key for piece in PIECE.finditer(form.form)):
-        return 0
-    return min(len(_tail(head)) + form.least_rest for head, form in forms_of_key)
 
 
 @cache

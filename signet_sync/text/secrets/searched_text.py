@@ -1,131 +1,33 @@
 """Prepares a text for the rules: in plain characters, and the same in lower case as bytes, all at equal positions.
 
-The words of a text tell which literals it can hold: most words were seen before, and need no second look.
+The different words of a text tell which literals it can hold.
 
 The tables of the rules are read when they are first used: `labels.txt`, `grammar.txt`, `marks.txt`, `providers.txt`.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, cached_property
 from hashlib import sha256
-from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from signet_sync.formats.body import beyond_ascii, may_hold_unseen
 from signet_sync.formats.lazy_pattern import late
 
-_Thing = TypeVar("_Thing")
-
 # Everything but the letters of Latin-1 is a gap between words.
 _LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256))
-_NO_SIGNS = bytes(code for code in range(256) if chr(code).isalpha() or chr(code).isspace())
-# Of every literal that was asked for.
-_ENDS: dict[bytes, None] = {}
-_MOST = 30_000  # words: some megabytes
-
-
-def words_of(low: str) -> list[bytes]:
-    """Returns the words of a text in lower case, each as often as it is there."""
-    return low.encode("latin-1", "replace").translate(_LETTERS).split()
-
-
-def signs_in(low: bytes) -> bytes:
-    """Returns what is left of a text without letters and blanks: little, in which a literal's own signs are soon found."""
-    return low.translate(None, _NO_SIGNS)
 
 
 @cache
-def signs_of(literal: str) -> bytes:
-    """Returns the signs of a literal."""
-    return signs_in(literal.encode("latin-1"))
-
-
-@cache
-def ends_of(literal: str) -> frozenset[bytes]:
-    r"""Returns what stands in the words of a text that holds a literal: of `log in`, `log\n` and `\nin`."""
-    words = literal.encode("latin-1").translate(_LETTERS)
-    ends = [b"\n%b\n" % word for word in words.split()]
-    if ends and not words.startswith(b" "):
-        ends[0] = ends[0].removeprefix(b"\n")
-    if ends and not words.endswith(b" "):
-        ends[-1] = ends[-1].removesuffix(b"\n")
-    _ENDS.update(dict.fromkeys(ends))
-    return frozenset(ends)
-
-
-class ByEnds(Generic[_Thing]):
-    """Things in order, each found by the words of its literal; one whose literal has none always is."""
-
-    def __init__(self, things: Iterable[tuple[str, _Thing]]) -> None:
-        self._things: list[_Thing] = []
-        self._always: list[int] = []
-        self._of: dict[bytes, list[tuple[int, frozenset[bytes]]]] = {}
-        for number, (literal, thing) in enumerate(things):
-            self._things.append(thing)
-            if ends := ends_of(literal):
-                self._of.setdefault(max(ends, key=len), []).append((number, ends))
-            else:
-                self._always.append(number)
-
-    def may_be_in(self, ends: frozenset[bytes]) -> list[_Thing]:
-        """Returns those whose literals a text may hold that has these ends of literals."""
-        numbers = [number for end in ends for number, wanted in self._of.get(end, ()) if wanted <= ends]
-        return [self._things[number] for number in sorted(numbers + self._always)]
-
-
-def count_of_ends() -> int:
-    """Returns how many ends of literals were asked for."""
-    return len(_ENDS)
-
-
-def later_ends(words: Iterable[bytes], known: int) -> set[bytes]:
-    """Returns which ends of literals are in some words, of those that were asked for after the first `known`."""
-    listing = b"\n".join((b"", *words, b""))
-    return {end for end in islice(_ENDS, known, None) if end in listing}
-
-
-class Vocabulary:
-    """The words of texts, and the ends of literals in each.
-
-    Threads share one: a word is seen when all is known of it.
-    """
-
-    def __init__(self) -> None:
-        self.known = len(_ENDS)
-        # What a whole word is is found by its hash.
-        self._wholes = {end[1:-1]: end for end in _ENDS if end.startswith(b"\n") and end.endswith(b"\n")}
-        self._ends = tuple(_ENDS.keys() - self._wholes.values())
-        self._plain: set[bytes] = set()  # words without any
-        self._having: dict[bytes, frozenset[bytes]] = {}
-
-    @classmethod
-    def current(cls) -> "Vocabulary":
-        """Returns the one that knows every literal; a new one if it has grown large."""
-        global _current
-        if _current.known < len(_ENDS) or len(_current._plain) > _MOST:
-            _current = cls()
-        return _current
-
-    def ends_in(self, words: Iterable[bytes]) -> frozenset[bytes]:
-        """Returns the ends of literals in some words."""
-        plain = self._plain
-        rest = {word for word in words if word not in plain}  # few: a set of all words would take twice as long
-        if new := {word for word in rest if word not in self._having}:
-            listing = b"\n".join((b"", *new, b""))
-            ends = {word: {self._wholes[word]} for word in self._wholes.keys() & new}
-            for end in self._ends:
-                at = listing.find(end)
-                while at >= 0:
-                    stop = listing.index(b"\n", at + len(end) - 1)
-                    ends.setdefault(listing[listing.rindex(b"\n", 0, at + 1) + 1 : stop], set()).add(end)
-                    at = listing.find(end, stop)
-            self._having.update((word, frozenset(found)) for word, found in ends.items())
-            self._plain |= new - ends.keys()
-        return frozenset().union(*(self._having[word] for word in rest if word in self._having))
-
-
-_current = Vocabulary()
+def _words_of(literals: tuple[str, ...]) -> list[tuple[str, frozenset[str], str]]:
+    """Returns literals, each with its whole words and the longest part of a word: of `in "pass` `in` and `pass`."""
+    found = []
+    for literal in literals:
+        gaps = literal.encode("latin-1").translate(_LETTERS).decode("latin-1")
+        words = gaps.split()
+        parts = [*(words[:1] if gaps[:1] != " " else ()), *(words[-1:] if gaps[-1:] != " " else ())]
+        found.append((literal, frozenset(words).difference(parts), max(parts, key=len, default="")))
+    return found
 
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
@@ -175,12 +77,6 @@ class SecretSpan(NamedTuple):
 
 
 _FEW = 24  # literals that are found faster than a pattern
-# So many candidates of a kind are judged one after the other, and one in so many characters thereafter: several times
-# what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
-# value could be is removed, without a look at it.
-_JUDGED, _APART, _REACH = 500, 100, 160
-# After a crowd so many are missing: where they stand hardly less near, the next round would find another.
-_RESTS = 10.0
 
 
 class SearchedText:
@@ -198,44 +94,30 @@ class SearchedText:
         # `a` for each character of a token, or of base64, a space for each other.
         self._run_map = self.bytes.translate(_RUNS)
         self.encoded_map = self.bytes.translate(_ENCODED_RUNS)
-        self.signs = signs_in(self.bytes)
         self.line_widths = list(map(len, self.bytes.split(b"\n")))
-        self.is_long = len(text) >= _LONG
         self.words: Any = None
-        self._ends: frozenset[bytes] = frozenset()
-        self._words: list[bytes] = []
-        self._known = -1
-        self._left: dict[str, tuple[float, int]] = {}
-        self.crowd_list: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
 
-    @property
-    def ends(self) -> frozenset[bytes]:
-        """The `ends_of` literals in the words of the text."""
-        if self._known < 0:
-            # A long text has most of its pieces many times.
-            low = (
-                b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
-                if self.is_long
-                else self.low
-            )
-            self._words, vocabulary = words_of(low), Vocabulary.current()
-            self._known, self._ends = vocabulary.known, vocabulary.ends_in(self._words)
-        if self._known < (count := count_of_ends()):
-            self._known, self._ends = count, self._ends | later_ends(self._words, self._known)
-        return self._ends
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        low = self.low.encode("latin-1")
+        # A long text has most of its pieces many times.
+        low = b" ".join(frozenset(low.split())) if len(low) >= _LONG else low
+        return frozenset(low.translate(_LETTERS).decode("latin-1").split())
+
+    @cached_property
+    def _listing(self) -> str:
+        return " ".join(self._words)
+
+    def likely(self, literals: tuple[str, ...]) -> list[str]:
+        """Returns those of some literals (lower case) whose words are in the text: few are looked for in all of it."""
+        words, listing = self._words, self._listing
+        return [one for one, whole, part in _words_of(literals) if part in listing and whole <= words]
 
     def holds(self, *literals: str) -> bool:
         """Returns whether one of the literals (lower case) is in the text."""
-        return any(
-            signs_of(literal) in self.signs and ends_of(literal) <= self.ends and literal in self.low
-            for literal in literals
-        )
-
-    def has(self, literal: str) -> bool:
-        """Returns whether a literal is in the text, looking for its signs first."""
-        return signs_of(literal) in self.signs and literal in self.low
+        return any(literal in self.low for literal in self.likely(literals))
 
     @property
     def may_hide(self) -> bool:
@@ -244,48 +126,6 @@ class SearchedText:
         if len(self.bytes.translate(None, _CONTROLS)) < len(text):
             return True
         return "\xa0" in self.beyond or may_hold_unseen(text, self.beyond)
-
-    def is_crowded(self, kind: str, place: int, end: int = 0, cost: int = 1) -> bool:
-        """Counts a candidate; returns whether too many are before it: then `crowds` has it and what follows."""
-        left, last = self._left.get(kind, (float(_JUDGED), 0))
-        if self.is_in_crowd(place, end):
-            self._left[kind] = left, place
-            return True
-        left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
-        if left < 0:
-            self.crowd_list.append((place, max(end, place + _REACH)))
-            left = -_RESTS
-        self._left[kind] = left, place
-        return left < 0
-
-    @property
-    def crowd_end(self) -> int:
-        """Returns where the last stretch ends that is removed."""
-        return self.crowd_list[-1][1] if self.crowd_list else 0
-
-    def is_in_crowd(self, place: int, end: int = 0) -> bool:
-        """Returns whether a candidate stands in the last stretch that is removed: it then reaches as far as its value."""
-        first, last = self.crowd_list[-1] if self.crowd_list else (0, -1)
-        if not first <= place <= last:
-            return False
-        self.crowd_list[-1] = first, max(last, end, place + _REACH)
-        return True
-
-    def is_amid_crowd(self, place: int) -> bool:
-        """Returns whether the last stretch that is removed goes on for longer than a value."""
-        first, last = self.crowd_list[-1] if self.crowd_list else (0, -1)
-        return first <= place <= last - _REACH // 2
-
-    def crowds(self) -> Iterator[SecretSpan]:
-        """Yields the stretches with more candidates than are judged; each is told once."""
-        crowds, self.crowd_list = sorted(self.crowd_list), []
-        done = 0
-        for start, end in crowds:
-            rest = SHAPES.rest_of_word.match(self.text, end)
-            end = rest.end() if rest else len(self.text)
-            if end > done:
-                yield SecretSpan(max(start, done), end, "crowd")
-                done = end
 
     def places(self, literal: str, condition: re.Pattern[str] | None = None) -> Iterator[int]:
         """Yields the positions of a literal (lower case), or those where a pattern that begins so matches."""
