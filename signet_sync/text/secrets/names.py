@@ -452,7 +452,8 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     if "".join(last).lower() in set_of(f"no {stem} owners"):
         return None
     word, owners = owner[len(owner.rstrip(_WORD)) :], list_section(f"{stem} owners")
-    if word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5):
+    of_vendor = word in set_of("vendors") or word in set_of("vendors of many names")
+    if of_vendor or (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)):
         return Proof.SECRET
     if stem == "key":
         # What a vendor is named for is the vendor's: «Sending to the geocode API, key=…».
