@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from signet_sync.capture.harnesses.reader import EntryKind, TranscriptEntry
 from signet_sync.digest.deeds import Printed, fetches
-from signet_sync.digest.sentences import IS_CJK, split
+from signet_sync.digest.sentences import split
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import HEAD, tool_name
@@ -16,8 +17,7 @@ from signet_sync.text.passages import indent, words_of
 from signet_sync.text.redaction import begins, is_marked
 from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
 
-_SENTENCES, _HIDDEN = 400, 16_000_000  # the newest that are looked for; characters of results that are searched
-_LINE = 2_000
+_MOST_SENTENCES, _LINE = 1_000, 2_000  # the newest that are looked for; characters
 _LISTED = late(r"\s*(?:[-*+•・☐]|\[[ x~]\]|\d+[.)]|#{1,6}|>|\|)\s*")
 _PARTS = late(r"\s*\|\s*|(?<=[:：])[\s*]+")
 
@@ -25,51 +25,26 @@ _PARTS = late(r"\s*\|\s*|(?<=[:：])[\s*]+")
 def repeats(entries: Sequence[TranscriptEntry], hidden: Sequence[tuple[int, str]]) -> dict[int, list[str]]:
     """Returns by an entry's place the sentences of its words that stand in hidden results of earlier places.
 
-    `hidden` has the place and the text of each, oldest first. Of the assistant's words, those that end a turn are
-    looked for; words that were said before are those of whoever said them.
+    `hidden` has the place and the text of each, oldest first. Words that were said before are those of whoever said
+    them.
     """
-    if not hidden:
-        return {}
-    room = _HIDDEN
-    for first in range(len(hidden) - 1, -1, -1):
-        if (room := room - len(hidden[first][1])) < 0:
-            hidden = hidden[first + 1 :]
-            break
     printed = Printed(text for _, text in hidden)
     said: dict[str, int] = {}
-    for place in _find_spoken(entries):
-        entry = entries[place]
-        told = entry.text.split("\n") if entry.kind == "user" else _sentences(entry.text)
-        for sentence in told:
-            said.setdefault(sentence, place)
+    for place, entry in enumerate(entries):
+        if entry.kind in ("user", "assistant"):
+            for line in entry.text.split("\n"):
+                listed = _LISTED.match(line[:_LINE])
+                rest = line[listed.end() if listed else 0 : _LINE]
+                told = [line] if entry.kind == "user" else chain(*map(_PARTS.split, split(rest)))
+                for sentence in filter(str.strip, told):
+                    said.setdefault(sentence, place)
     found: dict[int, list[str]] = {}
-    for sentence, place in list(said.items())[-_SENTENCES:]:
+    for sentence, place in list(said.items())[-_MOST_SENTENCES:]:
         # A person may say much the same; what they paste is the same.
         asked = printed.holds_all if entries[place].kind == "user" else printed.holds
         if asked(sentence, bisect_left(hidden, (place, ""))):
             found.setdefault(place, []).append(sentence)
     return found
-
-
-def _find_spoken(entries: Sequence[TranscriptEntry]) -> list[int]:
-    """Returns the places of the person's words, and of the assistant's that no call follows."""
-    found, ends = [], True
-    for place in range(len(entries) - 1, -1, -1):
-        kind = entries[place].kind
-        if kind == "user" or (kind == "assistant" and ends):
-            found.append(place)
-        ends = kind == "user" or (ends and kind in ("assistant", "event", "compaction"))
-    return found[::-1]
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """Yields the sentences of words, and the short parts of lists, tables and labelled lines."""
-    for line in text.split("\n"):
-        listed = _LISTED.match(line[:_LINE])
-        for sentence in split(line[listed.end() if listed else 0 : _LINE]):
-            parts = [part for part in _PARTS.split(sentence) if len(part.split()) > 1 or IS_CJK.search(part)]
-            if len(parts) > 1 or listed or parts != [sentence] or sentence.count(" ") > 2 or IS_CJK.search(sentence):
-                yield from parts
 
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
