@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from agents import Counted, Inside, until
+from agents import until
 from workbench import ROOT, Vault, spawn_ordinary
 
 from signet_sync.capture import spool
@@ -298,15 +298,6 @@ def test_a_state_folder_that_cannot_be_written_fails_nobody(listened, transcript
         os.chmod(listened.state, 0o700)
 
 
-def test_the_log_is_bounded(listened):
-    (listened.state / "logs").mkdir(parents=True, exist_ok=True)
-    path = listened.state / "logs" / "hook.log"
-    path.write_text("x" * 300_000)
-    take(listened, "codex", b"")
-    assert path.stat().st_size < 200
-    assert (listened.state / "logs" / "hook.log.1").stat().st_size == 300_000
-
-
 # Stands in for the worker's work, in the worker's own process: says how it was started.
 WITNESS = """
 import json, os, sys
@@ -352,24 +343,6 @@ def test_one_worker_is_started_where_it_is_needed(vault, transcript, monkeypatch
         take(vault, "claude-code", payload(event, transcript))
         assert len(started) == count, (beats, event)
     os.close(held.pop())
-
-
-def test_an_agent_that_runs_hears_of_a_job(vault, transcript):
-    taken = []
-
-    class Listening(Counted):
-        def _capture(self):
-            for job in spool.jobs(self.workspace.state.spool):
-                taken.append(job.session_id)
-                spool.finish(job)
-
-    agent = Inside(vault, flags={"watch_mode": "auto"}, interval=3600.0)
-    agent.kind = Listening
-    with agent:
-        agent.wait("watching", "polling")
-        take(vault, "codex", payload("Stop", transcript), "--strict")
-        until(lambda: taken, "it hears of it")
-    assert taken == ["s-1"]
 
 
 # --- whose it is ----------------------------------------------------------------------------------------------------

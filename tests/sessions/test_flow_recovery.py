@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 from crash_runner import forked
-from workbench import NOW, Vault, tree
+from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.digest.outcome import ModelDigest
@@ -243,46 +243,6 @@ def test_a_page_that_cannot_be_written_now_does_not_hold_up_the_answer(vault):
     finished(vault)
 
 
-# ── double failures ──
-
-
-def test_transcript_gone_summary_there(vault):
-    with failing(at_link("--manifest.md", fail)), pytest.raises(OSError, match="No space"):
-        end(vault)
-    (gone,) = vault.memory.glob("2026-03-29T11-30*--transcript.md")
-    gone.unlink()
-    assert seen(vault) == "summary or compaction written, transcript gone"
-    finished(vault)
-
-
-def test_answer_recorded_journal_left(vault):
-    def arm() -> None:
-        real = os.unlink
-
-        def unlink(path: Any, **given: Any) -> None:
-            if str(path).endswith(".json"):
-                die()
-            real(path, **given)
-
-        os.unlink = unlink
-
-    killed(vault, arm)
-    assert len(journals(vault)) == 1
-    assert seen(vault) == "result recorded, journal not cleared"
-    finished(vault)
-
-
-def test_removed_while_it_lay_half_written(vault):
-    killed(vault, at_link("--manifest.md", die))
-    vault.reindex("--index-only")
-    answer = vault.call("remove", DOCUMENT["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    assert answer.code == 0, answer
-    vault.reindex()
-    assert files(vault) == {} and journals(vault) == []
-    left = [path for place in (vault.root, vault.state) for path in place.rglob("*") if path.is_file()]
-    assert [path for path in left if b"never drain" in path.read_bytes()] == []
-
-
 def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
     """Its words are kept once, under its own name, and only what is new makes another segment."""
     killed(vault, at_link("--summary.md", die))
@@ -294,37 +254,3 @@ def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
     assert set(files(vault)) == {"transcript", "summary", "manifest"}
     assert answer["manifest"].startswith("memory/2026-03-29T11-30")
     assert len(list(vault.memory.glob("2026-03-29*--manifest.md"))) == 1
-
-
-# ── where recovery happens, and where not ──
-
-
-@pytest.mark.parametrize("arguments", [("reindex", "--index-only"), ("check",), ("status",)])
-def test_what_only_looks_finishes_nothing(vault, arguments):
-    killed(vault, at_link("--summary.md", die))
-    before = tree(vault.root)
-    vault.call(*arguments)
-    assert tree(vault.root) == before
-    assert len(journals(vault)) == 1
-    finished(vault)
-
-
-def test_a_living_flow_is_left_alone_by_a_pass(vault):
-    killed(vault, at_link("--summary.md", die))
-    with opened(str(vault.root), Settings()) as workspace:
-        (flow,) = sessions_flow.resume(workspace)
-        vault.reindex()
-        assert "summary" not in files(vault)
-        flow.held.release()
-    finished(vault)
-
-
-def test_nothing_of_a_cut_off_flow_is_taken_for_the_work_of_another(vault):
-    """Two endings of two sessions under one key are two flows, whoever is finished first."""
-    who = {"session_key": "agent:main/one"}
-    killed(vault, at_link("--summary.md", die), **who)
-    other = end(vault, propose=None, **who, session_id="another", captured_at="2026-03-29T11:50:00.000Z")
-    assert set(files(vault)) == {"transcript"}  # another session's flow is the next pass's matter
-    assert other["transcript"].startswith("memory/2026-03-29T11-50")
-    vault.reindex()
-    assert set(files(vault)) == {"transcript", "summary", "manifest"}

@@ -528,26 +528,6 @@ def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
         assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
 
 
-def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: TranscriptBuilder) -> None:
-    take(vault)
-    put(vault, talk, "end")
-    take(vault)
-    assert said(vault) == []
-    talk.exchange(2)
-    hear(vault, talk, 10)
-    assert [turn for turn, _ in said(vault)] == [3, 4] and found(vault, "ANSWER2word")
-
-
-def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: TranscriptBuilder) -> None:
-    take(vault)
-    before = said(vault)
-    part = talk.path.with_name("agent-1.jsonl")
-    part.write_text(talk.path.read_text().replace('"isSidechain": false', '"isSidechain": true'))
-    put(vault, talk, "stop", transcript_path=str(part), session_id="another")
-    take(vault, later=10)
-    assert said(vault) == before != []
-
-
 def test_several_processes_append_at_once(vault: Vault) -> None:
     """Into a database that nobody has made yet; shared turns are kept once."""
     words = [*(sys.executable, "-m", "signet_sync", "--workspace", str(vault.root)), "transcript", "append", "--json"]

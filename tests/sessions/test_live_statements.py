@@ -153,15 +153,6 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
     assert settled(vault) == dump
 
 
-def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> None:
-    running(vault, BUG, FOUND, *agreed(POSTGRES), *agreed(KEPT))
-    before = of_running(vault, "id, text, speaker")
-    assert len(before) == 2
-    end(vault, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900), transcript="")
-    after = vault.rows("select id, text, speaker from statements")
-    assert not of_running(vault) and before <= set(after)
-
-
 def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     """As after a crash between the two."""
     running(vault, BUG, FOUND, *agreed(POSTGRES))
@@ -173,26 +164,6 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     assert vault.rows("select count(*) from session_transcripts") == [(4,)] and not of_running(vault)
     running(vault, *agreed("From now on the retry limit is 9 attempts."), key=MINE, first=20)
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
-
-
-def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    from signet_sync.sessions.live import stage as live_statements_stage
-
-    running(vault, BUG, FOUND, *agreed(POSTGRES))
-    running(vault, BUG, FOUND, *agreed(REDIS), key=OTHER, first=11)
-    seen: list[int] = []
-    stated_by = live_statements_stage.distil_turns
-
-    def counted(said: Any) -> Any:
-        seen.append(len(said))
-        return stated_by(said)
-
-    monkeypatch.setattr(live_statements_stage, "distil_turns", counted)
-    vault.session(5, project=PROJECT)
-    vault.reindex()
-    assert seen == []
-    running(vault, *agreed("From now on the retry limit is 9 attempts."), key=OTHER, first=20)
-    assert seen == [6]
 
 
 @pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
