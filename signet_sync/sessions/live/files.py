@@ -1,8 +1,7 @@
 """Keeps the live turns of running sessions as append-only files in the state folder, one per session.
 
 The first line identifies the session; every other line holds the sanitized turns of one append. A line counts once its
-newline is written, so an append is kept as a whole or not at all; the next append cuts off an incomplete line. The rows
-of the index follow from these files.
+newline is written, so an append is kept as a whole or not at all. The rows of the index follow from these files.
 """
 
 import fcntl
@@ -190,11 +189,7 @@ def locked(folder: str, identity: LiveIdentity) -> Iterator["Buffer"]:
     try:
         with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)
-        buffer = Buffer(folder, identity)
-        try:
-            yield buffer
-        finally:
-            buffer.release()
+        yield Buffer(folder, identity)
     finally:
         os.close(guard)
 
@@ -206,59 +201,42 @@ class Buffer:
         self.folder = folder
         self.identity = identity
         self.path = os.path.join(folder, identity.name)
-        self._descriptor: int | None = None
-        with suppress(FileNotFoundError):
-            self._descriptor = os.open(self.path, _OPEN)
 
     @property
     def shape(self) -> str:
         """Changes when the file does; empty if there is no file."""
-        return "" if self._descriptor is None else _fingerprint(os.fstat(self._descriptor))
+        with suppress(FileNotFoundError):
+            return _fingerprint(os.lstat(self.path))
+        return ""
 
     def read(self) -> LiveFile:
         """Returns what the file holds; `damaged` if it or some of its lines cannot be read."""
-        if self._descriptor is None:
-            return LiveFile(self.identity, [])
-        return _parse(self._bytes(), self.identity.name) or LiveFile(self.identity, [], damaged=1)
+        found = read(self.folder, self.identity.name)
+        return found or LiveFile(self.identity, [], damaged=int(bool(self.shape)))
 
     def append(self, turns: Sequence[LiveTurn], place: LivePlace | None = None) -> None:
         """Adds turns, and where the session works from now on (None: as before), durable on return.
 
         Raises `OSError`; then either all of them are in the file or none.
         """
-        if self._descriptor is None:
+        if not self.shape:
             self.replace(turns, place or LivePlace())
         elif turns or place is not None:
-            end = os.fstat(self._descriptor).st_size
-            if not end or os.pread(self._descriptor, 1, end - 1) != b"\n":
-                end = self._bytes().rfind(b"\n") + 1
-                os.ftruncate(self._descriptor, end)
-            os.lseek(self._descriptor, end, os.SEEK_SET)
-            write_all(self._descriptor, _line(turns, place))
-            sync_descriptor(self._descriptor)
+            descriptor = os.open(self.path, _OPEN)
+            try:
+                end = os.lseek(descriptor, 0, os.SEEK_END)
+                is_torn = os.pread(descriptor, 1, max(end - 1, 0)) != b"\n"
+                write_all(descriptor, b"\n" * is_torn + _line(turns, place))
+                sync_descriptor(descriptor)
+            finally:
+                os.close(descriptor)
 
     def replace(self, turns: Sequence[LiveTurn], place: LivePlace) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
-            private_folder(self.folder)
             head = _json({"v": VERSION, **self.identity._asdict()})
             # Published as a whole, so one line per turn is safe: one damaged line then damages one turn.
             where = _line((), place) if place != LivePlace() else b""
-            descriptor = publish(self.path, head + where + b"".join(_line([turn]) for turn in turns))
-            self.release()
-            self._descriptor = descriptor
-        elif self._descriptor is not None:
+            os.close(publish(self.path, head + where + b"".join(_line([turn]) for turn in turns)))
+        else:
             remove(self.folder, [self.identity.name])
-            self.release()
-
-    def release(self) -> None:
-        """Closes the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _bytes(self) -> bytes:
-        assert self._descriptor is not None
-        with open(os.dup(self._descriptor), "rb") as handle:
-            handle.seek(0)
-            return handle.read()
