@@ -198,20 +198,6 @@ def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
     assert "Inner Critic" not in vault.page()
 
 
-def test_agents_have_their_own_entities_ledgers_and_pages(vault):
-    _, mine = made(vault)
-    _, theirs = made(vault, "Ada", "user", "scout", "She keeps the light.")
-    edited(vault, theirs, "She keeps", "She tends")
-    vault.reindex()
-    assert theirs.startswith("agents/scout/entities/user/ada--u-")
-    assert "human_edit" in operations_of(vault, "scout")
-    assert "human_edit" not in operations_of(vault)
-    assert "She tends the light." in vault.page("agents/scout/MEMORY.md")
-    assert "Ada" not in vault.page()
-    assert mine not in vault.page("agents/scout/MEMORY.md")
-    assert verified(vault) == verified(vault, "scout") == []
-
-
 # ── removal ──
 
 
