@@ -35,10 +35,9 @@ _CONTROL = re.compile(f"[{CONTROLS}]")
 _DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
 # What opens HTML, beside an escaped character and code, in which nothing does.
-_TAG = r"(?P<tag><(?=[A-Za-z][A-Za-z0-9-]*+(?:[\s/>]|$)|[/?]|![A-Za-z\[]))"
-_ESCAPED = r"\\[!-/:-@\[-`{-~]"
-_TAGS = re.compile(f"{_ESCAPED}|{_TAG}", re.MULTILINE)
-_TAGS_OUTSIDE_CODE = re.compile(rf"{_ESCAPED}|(`+)(?!`).*?(?<!`)\1(?!`)|`+|{_TAG}", re.MULTILINE | re.DOTALL)
+_TAG = re.compile(
+    r"\\[!-/:-@\[-`{-~]|(`+)(?!`).*?(?<!`)\1(?!`)|`+|(?P<tag><(?=[A-Za-z][A-Za-z0-9-]*+(?:[\s/>]|$)|[/?]|![A-Za-z\[]))"
+)
 _COMMENT = re.compile(r"<(?=!--)|%(?=%)")
 _LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
 # What would start a heading, quote, list, task, fence or definition inside an item.
@@ -50,7 +49,6 @@ _DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 
 _markdown = MarkdownIt("commonmark").disable("inline")
-_whole_markdown = MarkdownIt("commonmark").enable("table")
 
 
 @lru_cache(maxsize=32)
@@ -143,37 +141,15 @@ def _lower_headings(text: str) -> str:
     return normalize("\n".join(lines))
 
 
-def _show_comments(text: str) -> str:
-    if _COMMENT.search(text) is None:
+def _sub_outside_code(text: str, pattern: re.Pattern[str], shown: Callable[[re.Match[str]], str]) -> str:
+    if pattern.search(text) is None:
         return text
     code: set[int] = set()
     for token in blocks(text):
         if token.type in ("fence", "code_block") and token.map is not None:
             code.update(range(*token.map))
     lines = text.split("\n")
-    return "\n".join(line if at in code else _COMMENT.sub(r"\g<0> ", line) for at, line in enumerate(lines))
-
-
-def _show_html(text: str) -> str:
-    if _TAGS.search(text) is None:
-        return text
-    lines = text.split("\n")
-    for token in blocks(text):
-        if token.map is None or token.type not in ("inline", "html_block"):
-            continue
-        start, end = token.map
-        # What looks like code is none where a link's address or a cell ends in its middle: the parser decides.
-        parsed = _whole_markdown.parse(_TAGS_OUTSIDE_CODE.sub(_show_tag, token.content))
-        kinds = {child.type for one in parsed for child in one.children or [one]}
-        codeless = token.type == "html_block" or not kinds.isdisjoint(("html_inline", "html_block"))
-        tags = _TAGS if codeless else _TAGS_OUTSIDE_CODE
-        shown = tags.sub(_show_tag, "\n".join(lines[start:end]))
-        lines[start:end] = shown.split("\n")
-    return "\n".join(lines)
-
-
-def _show_tag(found: re.Match[str]) -> str:
-    return r"\<" if found["tag"] else found[0]
+    return "\n".join(line if at in code else pattern.sub(shown, line) for at, line in enumerate(lines))
 
 
 def _close_fence(text: str) -> str:
@@ -187,8 +163,11 @@ def _close_fence(text: str) -> str:
 
 _RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     (_lower_headings, "headings of the first two levels became ###: sections are made by the schema"),
-    (_show_comments, "comments are shown as text"),
-    (_show_html, "raw HTML is shown as text"),
+    (lambda text: _sub_outside_code(text, _COMMENT, lambda found: f"{found[0]} "), "comments are shown as text"),
+    (
+        lambda text: _sub_outside_code(text, _TAG, lambda found: r"\<" if found["tag"] else found[0]),
+        "raw HTML is shown as text",
+    ),
     (_close_fence, "a code fence was closed"),
 )
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 # The folders of entities. A hint about a folder covers all files in it: a folder that appears or disappears takes its
 # files along.
 _FOLDER = late(rf"{OF_AGENT}entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII)
-# A clock that was set back leaves files dated in the future; without this limit they would count as young for ever.
-_FUTURE_NS = 3600 * 10**9
 
 
 class EntityPassResult:
@@ -95,15 +93,14 @@ def record_changes(
     tended = EntityPassResult()
     if paths is not None and not any(map(is_entity_path, paths)):
         return tended
-    known, now_ns = entities_store.signatures(workspace.database), now_us * 1000
-    young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
+    known, young = entities_store.signatures(workspace.database), now_us * 1000 - int(settle_seconds * 1e9)
     for agent_id, asked in _group_by_agent(workspace, paths, known).items():
         try:
             moved = _find_moved(workspace.root, agent_id, asked, known)
             if moved is None:
                 continue
             for path, signature in moved.items() if settle_seconds > 0 else ():
-                if path not in confirmed and (signature is None or signature.ctime_ns in young):
+                if path not in confirmed and (signature is None or signature.ctime_ns >= young):
                     tended.unsettled.add(path)
             _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
         except (OSError, UsageError, WorkspaceError) as error:

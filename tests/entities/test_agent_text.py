@@ -48,7 +48,6 @@ def refusal(call, *arguments):
         ("<pre>\n\nx", "\\<pre>\n\nx", "<"),
         ("<div>\n\nx</div>", "\\<div>\n\nx\\</div>", "<"),
         ("List<int> `<b>` <https://a.example> 1 < 2", "List\\<int> `<b>` <https://a.example> 1 < 2", "<"),
-        ("[a](x`y) <img> `z", "[a](x`y) \\<img> `z", "<"),
         ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`", ""),
         ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb", ""),
     ],
