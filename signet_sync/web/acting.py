@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.body import utf8
@@ -39,24 +39,6 @@ class ViewLink(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FormField:
-    """A line that a person types."""
-
-    name: str
-    label: str
-    required: bool = False
-    hint: str = ""
-
-    def check(self, given: str) -> None:
-        """Raises `UsageError` if nothing is given where something is required."""
-        if self.required and not sanitize_line(given):
-            raise UsageError(f"“{self.label}” is empty")
-
-
-REASON = FormField("reason", "Reason", required=True)
-
-
-@dataclass(frozen=True, slots=True)
 class ActionResult:
     """What an action did, in sentences, without any stored text; `well`: nothing is left to be done or looked at."""
 
@@ -67,16 +49,10 @@ class ActionResult:
     well: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """A confirmed action: the workspace, which is locked for it, and the person's words.
-
-    `check_again` raises `ChangedMeanwhile`, for what is asked just before files change.
-    """
-
-    workspace: Workspace
-    words: Mapping[str, str]
-    check_again: Callable[[int], None]
+# Carries out a confirmed action, in the workspace that is locked for it, with the person's reason. The function raises
+# `ChangedMeanwhile`, for what is asked just before files change.
+CheckAgain = Callable[[int], None]
+Doing = Callable[[Workspace, str, CheckAgain], ActionResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +60,8 @@ class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
     `do` does just that, with the operation that `command` calls at a terminal. `prose` is a text that it is about,
-    `difference` the lines of a change of one, under its heading; `final`: it cannot be undone.
+    `difference` the lines of a change of one, under its heading; `reason`: a person is asked for one; `final`: it
+    cannot be undone.
     """
 
     title: str
@@ -93,8 +70,8 @@ class ActionPlan:
     back: ViewLink
     state: Any
     command: str
-    do: Callable[[Confirmed], ActionResult]
-    fields: Sequence[FormField] = ()
+    do: Doing
+    reason: Literal["", "optional", "required"] = ""
     prose: Prose | None = None
     difference: tuple[str, Sequence[str]] | None = None
     final: bool = False
@@ -121,11 +98,6 @@ class Action:
 
 class ChangedMeanwhile(Exception):
     """The plan differs from the one that was confirmed; the action has not begun."""
-
-
-def digest(text: str | None) -> str | None:
-    """Returns the SHA-256 of a text for the state of a plan, which holds no texts."""
-    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # ── tokens of forms ──
@@ -190,7 +162,7 @@ class Acting:
         if token is None:
             # Nothing of such a form is shown again.
             return _nothing_done(_FORGED, "open the confirmation again and use its button", "", 403)
-        words = {one: text for one, text in given.items() if one not in token._fields}
+        words = given.get("reason", "")
         with self._lock:
             if token.once in self._done:
                 return self._done[token.once]
@@ -199,9 +171,7 @@ class Acting:
                 self._done[token.once] = page
             return page
 
-    def _attempt(
-        self, name: str, request: ViewRequest, target: Mapping[str, str], words: Mapping[str, str], state: str
-    ) -> WebPage:
+    def _attempt(self, name: str, request: ViewRequest, target: Mapping[str, str], words: str, state: str) -> WebPage:
         action = self.known[name]
         told = " ".join([name, *action.target(request).values(), "of", request.agent])
 
@@ -227,9 +197,9 @@ class Acting:
                 return self._confirmation(name, request, target, words, _BUSY, 503)
             try:
                 plan = plan_again()
-                for one in plan.fields:
-                    one.check(words.get(one.name, ""))
-                result = plan.do(Confirmed(workspace, words, check_again))
+                if plan.reason == "required" and not sanitize_line(words):
+                    raise UsageError("the reason is empty")
+                result = plan.do(workspace, words, check_again)
             except ChangedMeanwhile:
                 logger.info("{}: not done, changed meanwhile", told)
                 return self._confirmation(name, request, target, words, _CHANGED, 409)
@@ -258,7 +228,7 @@ class Acting:
         name: str,
         request: ViewRequest,
         target: Mapping[str, str],
-        words: Mapping[str, str] | None = None,
+        words: str = "",
         trouble: str = "",
         status: int = 200,
     ) -> WebPage:
@@ -274,7 +244,7 @@ class Acting:
             "action": name,
             "target": self.known[name].target(request),
             "token": self.tokens.issue(target, plan.fingerprint())._asdict(),
-            "words": words or {},
+            "words": words,
             "trouble": trouble,
         }
         return WebPage("confirm", plan.title, data, status)

@@ -24,17 +24,8 @@ from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, list_open
-from signet_sync.web.acting import (
-    REASON,
-    Action,
-    ActionPlan,
-    ActionResult,
-    Confirmed,
-    FormField,
-    ViewLink,
-    digest,
-    no_such_action,
-)
+from signet_sync.sync.workspace import Workspace
+from signet_sync.web.acting import Action, ActionPlan, ActionResult, CheckAgain, ViewLink, no_such_action
 from signet_sync.web.formatting import difference
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import WORDS, ViewRequest
@@ -58,8 +49,8 @@ def _forget(request: ViewRequest) -> ActionPlan:
     with reading(request.site.place) as database:
         found = memory_operations.require_named(database, request.agent, request.query.get("memory", ""))
 
-    def do(call: Confirmed) -> ActionResult:
-        done = forget_operations.forget(call.workspace, request.agent, found.id, request.now_us)
+    def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
+        done = forget_operations.forget(workspace, request.agent, found.id, request.now_us)
         said, command = [f"The memory {handle(done.id)} is deleted."], ""
         if done.pending:
             said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
@@ -131,8 +122,8 @@ def _say(request: ViewRequest) -> ActionPlan:
     if word == ("pinned" if is_pinned else "unpinned"):
         raise UsageError(f"{handle(found)} is {'pinned already' if is_pinned else 'not pinned'}", hint="nothing to do")
 
-    def do(call: Confirmed) -> ActionResult:
-        to = (call.workspace, request.agent, found)
+    def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
+        to = (workspace, request.agent, found)
         status = next((one for one in get_args(pinning.Mark) if one == word), None)
         change = pinning.pin if word == "pinned" else pinning.unpin
         now_us = request.now_us
@@ -168,10 +159,9 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
         )
     back = ViewLink("The entity", "entity", {"entity": entity.id})
 
-    def do(call: Confirmed) -> ActionResult:
-        reason = call.words.get("reason", "").strip() or None
-        by: dict[str, Any] = {"reason": reason, "actor": "person", "now_us": request.now_us}
-        done = entity_operations.review(call.workspace, request.agent, proposal.id, approve=approve, **by)
+    def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
+        by: dict[str, Any] = {"reason": reason.strip() or None, "actor": "person", "now_us": request.now_us}
+        done = entity_operations.review(workspace, request.agent, proposal.id, approve=approve, **by)
         said = [f"The event {done.event_id} records it.", *map("{}.".format, done.warnings), *_waiting(done.waiting)]
         return ActionResult("Approved" if approve else "Rejected", said, (back, ViewLink("Entities", "entities")))
 
@@ -192,9 +182,9 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
         sentences=said,
         prose=None if changed else Prose(proposal.text),
         difference=changed,
-        fields=() if approve else (FormField("reason", "Reason", hint="may be left empty"),),
+        reason="" if approve else "optional",
         back=back,
-        state=[proposal.id, digest(section.text), entity.drifted],
+        state=[proposal.id, section.text, entity.drifted],
         command=request.command("entity", "review", "approve" if approve else "reject", proposal.id),
         do=do,
     )
@@ -236,8 +226,8 @@ def _restore(request: ViewRequest) -> ActionPlan:
     elif one.code != "vanished":
         said.append("What is at its path and is no file that can be read has to be moved away first.")
 
-    def do(call: Confirmed) -> ActionResult:
-        to = (call.workspace, [one.path], request.now_us, call.check_again)
+    def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
+        to = (workspace, [one.path], request.now_us, check_again)
         return _result_of_file(integrity_operations.restore(*to, agent=request.agent), "Restored")
 
     return ActionPlan(
@@ -266,8 +256,8 @@ def _accept(request: ViewRequest) -> ActionPlan:
         "The reason is kept with it.",
     ]
 
-    def do(call: Confirmed) -> ActionResult:
-        to = (call.workspace, [one.path], call.words["reason"], request.now_us, call.check_again)
+    def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
+        to = (workspace, [one.path], reason, request.now_us, check_again)
         return _result_of_file(integrity_operations.accept(*to, agent=request.agent), "Accepted")
 
     return ActionPlan(
@@ -277,7 +267,7 @@ def _accept(request: ViewRequest) -> ActionPlan:
         back=_PROBLEMS,
         state=state,
         command=request.command("violations", "accept", one.path, "--reason", WORDS, own_agent=False),
-        fields=(REASON,),
+        reason="required",
         difference=("What is accepted", changed),
         final=not gone,
         do=do,

@@ -160,7 +160,7 @@ def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault
     someone = visitor(vault)
     for empty in ({}, {"reason": " \t"}):
         refused = Form(someone, "accept", path=path).send(**empty)
-        assert refused.status_code == 400 and "Nothing was done: “Reason” is empty." in refused.text
+        assert refused.status_code == 400 and "Nothing was done: the reason is empty." in refused.text
     assert path in opened_violations(vault)
     done = Form(someone, "accept", path=path).send(reason="<b>I meant it</b>")
     assert f"Accepted {path}." in done.text and path not in opened_violations(vault)
