@@ -13,7 +13,7 @@ import fleet_functions as given
 import pytest
 from agents import until
 
-from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.fleet import engines
 from signet_sync.fleet.engines import DIED
 
@@ -99,10 +99,3 @@ def test_without_ray_or_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UsageError, match="not installed") as raised:
             list(engines.run(given.upper, ["a"], **RAY))
         assert "signet-sync[ray]" in raised.value.hint
-
-
-@pytest.mark.slow
-def test_a_cluster_that_is_not_there() -> None:
-    with pytest.raises(SignetSyncError) as raised:
-        list(engines.run(given.upper, ["a"], address="127.0.0.1:1"))
-    assert raised.value.code == "engine-unreachable"

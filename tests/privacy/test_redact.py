@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -261,39 +260,6 @@ def test_another_machine_follows_by_the_files_alone(vault, tmp_path, monkeypatch
     assert there.call("violations", "restore", "--all", "--yes", "--json").json["restored"] == []
     assert there.rows("select count(*) from redactions") == [(2,)]
     assert there.dump() == there.dump_from_scratch()
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_it_says_that_the_history_has_versions_and_how_to_forget_them(vault):
-    """What a checkpoint takes up is looked at for secrets; a person, or a rule of today, is ahead of that."""
-    pytest.importorskip("pygit2")
-    config = Path(os.environ["SIGNET_CONFIG"])
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("[history]\nenabled = true\n")
-    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"{SECRET}\n")
-    assert vault.call("checkpoint", "--now", NOW).code == 0
-    for given_words in (
-        ("add", "-f", "."),
-        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all of it"),
-    ):
-        subprocess.run(["git", "-C", str(vault.root), *given_words], check=True)
-    assert SECRET in told_by_git(vault)
-    answer = vault.call("redact", "--all", "--reason", "x", "--yes", "--now", NOW)
-    assert answer.code == 0 and "signet-sync" in answer.out.splitlines()[-1], answer
-    assert answer.out.splitlines()[-1].endswith("history forget") and SECRET in told_by_git(vault)
-    (vault / "MEMORY.user-20260328T101010000Z.md").unlink(missing_ok=True)
-    assert vault.call("history", "forget", "--yes", "--now", NOW).code == 0
-    assert SECRET not in told_by_git(vault) and "number1x" in told_by_git(vault)
-
-
-def told_by_git(vault: Vault) -> str:
-    """Every object of the vault's repository, reached or not, and every file beside them."""
-    import pygit2
-
-    repository = pygit2.Repository(str(vault.root))
-    objects = [repository[oid].read_raw().decode("utf-8", "replace") for oid in repository]
-    beside = [path.read_bytes().decode("utf-8", "replace") for path in (vault / ".git").rglob("*") if path.is_file()]
-    return "\n".join(objects + beside)
 
 
 def test_a_sentence_that_was_answered_is_redacted_in_the_answer(vault):

@@ -172,19 +172,6 @@ def test_the_reason_in_a_tombstone_of_somebody_else_passes_the_sanitizer(vault, 
     assert vault.rows("select reason from memory_artifact_tombstones") == [(kept,)]
 
 
-def test_check_and_index_only_report_and_delete_nothing(vault):
-    raw = (vault / mine("summary")).read_bytes()
-    remove(vault)
-    (vault / mine("summary")).write_bytes(raw)
-    before = contents(vault.root)
-    answer = vault.call("check", "--json")
-    assert answer.code == 1 and vault.problems(answer.json) == {mine("summary"): ("tombstoned", "tombstoned")}
-    document = vault.reindex("--index-only")
-    assert vault.problems(document) == {mine("summary"): ("tombstoned", "tombstoned")}
-    assert contents(vault.root) == before and vault.hits("qzxvbodycanary") == []
-    assert leaks(vault.state) == []
-
-
 # ── files that cannot be deleted ──
 
 

@@ -214,25 +214,6 @@ def test_a_damaged_or_locked_database_is_reported_once_and_halts_nothing(vault, 
     is_gone(vault)
 
 
-@pytest.mark.parametrize("place", ["memory/memories.db", "memory/memories.db-wal"])
-def test_nothing_outside_is_opened_because_of_a_name(vault, tmp_path, place):
-    if not place.endswith(".db"):
-        Signet(vault.root).record(TOKEN)
-    outside = Signet(tmp_path, "outside.db")
-    outside.record(TOKEN)
-    before = outside.place.read_bytes()
-    name = vault / place
-    for make, take in (
-        (lambda: name.symlink_to(outside.place), name.unlink),
-        (name.mkdir, name.rmdir),
-        (lambda: os.mkfifo(name), name.unlink),
-    ):
-        make()
-        vault.reindex()
-        assert vault.hits("number1x") and outside.place.read_bytes() == before
-        take()
-
-
 @pytest.mark.parametrize(
     "schema",
     [
@@ -275,13 +256,6 @@ def test_rows_are_data(vault):
     raw = stone(vault).read_bytes()
     assert secret.encode() not in raw and b"[REDACTED:" in raw and b"1970-01-01" in raw
     assert [path.name for path in (vault / "memory/tombstones").iterdir()] == [stone(vault).name]
-
-
-def test_a_missing_vault_is_not_made_by_signets_rows(vault):
-    Signet(vault.root, "memories.db").record(TOKEN)
-    shutil.rmtree(vault.memory)
-    assert vault.reindex(code=5)["halted"]["would_remove"] == 6
-    assert not vault.memory.exists()
 
 
 def test_a_first_pass_halts_too(tmp_path):

@@ -6,13 +6,11 @@ import os
 import shutil
 
 import artifacts_fixture as made
-import crash_runner
 import pytest
 from workbench import NOW, Vault, cast, numbered, tree
 
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.sync import tombstones as tombstones_files
-from signet_sync.sync.store import tombstones as tombstones_store
 
 ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)
@@ -83,32 +81,6 @@ def test_who_did_not_hear_the_answer_asks_again_and_gets_the_same(vault):
     assert not stone(vault).exists()
 
 
-@pytest.mark.parametrize("way", ["a pass", "the same command"])
-def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_everywhere(tmp_path, monkeypatch, way):
-    """Killed when the files stand: the mirror and what was captured follow."""
-    vault = Vault(tmp_path / "vault")
-    ids = [numbered(number)["session_id"] for number in (1, 2)]
-    for number in (1, 2):
-        vault.session(number, session_key="agent:main:main")
-    vault.reindex()
-    for name in ids:
-        assert vault.call("remove", name, "--reason", "r", "--yes", "--now", NOW).code == 0
-    with vault.database(readonly=False) as database:
-        database.execute(
-            "insert into captures values('codex', 'hidden', 'hidden', 1, 1, 'default', 'removed-session', '', '', ?)",
-            (NOW,),
-        )
-
-    def killed():
-        monkeypatch.setattr(tombstones_store, "mirror", lambda *_: os._exit(crash_runner.KILLED))
-        return vault.call("remove", ids[0], "--undo").code
-
-    assert crash_runner.forked(killed) == crash_runner.KILLED
-    assert vault.reindex() if way == "a pass" else undo(vault, ids[0][:-1])
-    assert vault.rows("select session_ids from memory_artifact_tombstones") == [(f'["{ids[1]}"]',)]
-    assert vault.rows("select * from captures") == []
-
-
 def test_a_path_or_the_beginning_of_a_name_names_the_session(vault):
     assert vault.call("remove", TOKEN[:5], "--undo").code == 2
     for name in (f"memory/{made.summary(**numbered(1))[0]}", TOKEN[:6], ID[:8], ID[:11]):
@@ -163,20 +135,6 @@ def test_an_undo_travels(machines):
     assert at(here).hits(WORD) and not stone(here).exists()
 
 
-def test_the_files_of_an_undo_may_come_one_by_one_and_the_tombstone_again(machines):
-    at, here, there = machines
-    old = stone(here).read_bytes()
-    undo(here)
-    stone(there).unlink()
-    at(there).reindex()
-    assert stone(there).exists(), "nothing but its absence told of the undo"
-    carry(here, there)
-    stone(there).write_bytes(old)
-    there.session(1)
-    assert at(there).call("check").code == 0
-    assert came_back(there) and not stone(there).exists()
-
-
 def rewritten(vault, where, *changes):
     """The tombstone as another state of the same removal would have it, in another place."""
     raw = (stone(vault) if stone(vault).exists() else where).read_bytes()
@@ -185,17 +143,6 @@ def rewritten(vault, where, *changes):
         raw = raw.replace(old, new)
     where.parent.mkdir(exist_ok=True)
     where.write_bytes(raw)
-
-
-def test_a_later_state_of_a_removal_that_was_lifted_lifts_every_earlier_one(vault):
-    lifted = vault / f"memory/tombstones/lifted/{stone(vault).name}"
-    more = (b"removed_paths:\n", b'removed_paths:\n  - "memory/x.md"\n')
-    rewritten(vault, lifted, (b"12:00:00", b"11:30:00"), more)
-    assert not came_back(vault), "that was another removal, before this one"
-    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), (b"---\n", b'---\nsession_ids: ["another"]\n'))
-    assert not came_back(vault), "what was lifted covered other sessions"
-    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), more)
-    assert came_back(vault) and not stone(vault).exists()
 
 
 def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_whole(tmp_path):
@@ -231,43 +178,3 @@ def test_what_was_taken_out_of_a_tombstone_is_no_part_of_its_later_scrubs(tmp_pa
     before = len(list((vault.state / "backups").iterdir()))
     vault.reindex()
     assert path in kept.read_text() and len(list((vault.state / "backups").iterdir())) == before
-
-
-# ── killed ──
-
-
-def killed_at(vault, step):
-    """Runs the undo in a process that is killed at one of its durable steps; whether it came to its end."""
-
-    def work():
-        os.chdir(vault.root.parent)
-        crash_runner.arm(step)
-        return crash_runner.command(str(vault.root), "remove", ID, "--undo")
-
-    code = crash_runner.forked(work)
-    assert code in (0, crash_runner.KILLED), code
-    return code == 0
-
-
-@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
-def test_killed_at_any_step_it_is_lifted_or_stands_whole_and_can_be_lifted_again(vault, every):
-    """Apart from the table of operations, which takes a tombstone for a removal that has begun."""
-    vault.call("remove", "nobody", "--undo")  # whatever is imported late is there
-    kept = vault.root.parent / "kept"
-    shutil.copytree(vault.root, kept / "vault")
-    shutil.copytree(os.environ["SIGNET_STATE"], kept / "state")
-    seen, step, done = set(), 1, False
-    while not done:
-        for place, name in ((vault.root, "vault"), (os.environ["SIGNET_STATE"], "state")):
-            shutil.rmtree(place)
-            shutil.copytree(kept / name, place)
-        done = killed_at(vault, step)
-        vault.reindex()
-        lifted = not stone(vault).exists()
-        assert came_back(vault) == lifted
-        if not lifted:
-            undo(vault)
-            assert came_back(vault)
-        seen.add(lifted)
-        step += every
-    assert seen == {True, False}

@@ -10,7 +10,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,7 +32,6 @@ from signet_sync.settings import model
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.locations import now_us
-from signet_sync.sync.store.passes import set_version
 
 PAGE = 4096
 # Rows that may be newer than the backup, or are in none.
@@ -261,14 +259,6 @@ def test_damage_in_what_is_derived_loses_no_native_row(vault: Vault, ground: Gro
         assert len(vault.call("status", "--json").json["set_aside"]) == aside
 
 
-def test_a_match_whose_own_row_is_damaged_is_no_hit_and_no_traceback(vault: Vault, ground: Ground) -> None:
-    pages = [page for page, table in owners(vault.db).items() if table == "memories"]
-    for page in pages:
-        ground.put_back()
-        change_page(vault, page, "no text")
-        said(vault, "recall", "--json", "wicks")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(vault: Vault, ground: Ground, how: str) -> None:
@@ -430,27 +420,6 @@ def test_a_strange_file_in_the_databases_place_is_moved_aside(vault: Vault, what
     assert set(lost(before, native(vault.db))) <= (UNSAVED if what.startswith("a ") and "log" not in what else set())
 
 
-NO_FILES: dict[str, Callable[[Path], object]] = {
-    "a folder": lambda place: place.mkdir(),
-    "a pipe": lambda place: os.mkfifo(place),
-    "a dangling link": lambda place: place.symlink_to(place.with_name("nowhere") / "x.db"),
-}
-
-
-@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
-def test_what_is_no_file_is_refused_in_plain_words_and_never_waited_for(tmp_path: Path, make: Any) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    place = tmp_path / "there.db"
-    make(place)
-    kind = oct(place.lstat().st_mode)
-    for words in (("reindex", "--index-only"), ("recall", "x"), ("status",), ("doctor",)):
-        answer = call("--db", place, "--workspace", vault.root, *words, "--json")
-        assert answer.code in (0, 1, 3) and "unexpected" not in answer.out + answer.err, (words, answer)
-        assert words[0] not in ("reindex", "recall") or answer.code == 3
-    assert oct(place.lstat().st_mode) == kind
-
-
 # ── a database that somebody planted ──
 
 
@@ -554,15 +523,6 @@ def test_a_reader_that_stays_keeps_nobody_waiting_and_when_it_goes_the_log_is_sm
 
 
 # ── forks ──
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux alone")
-def test_a_program_that_we_start_inherits_no_file_of_the_database(tmp_path: Path) -> None:
-    database = Database(str(tmp_path / "index.db"))
-    set_version(database, "key", "value")
-    done = subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True, close_fds=False, check=True)
-    assert "->" in done.stdout and "index.db" not in done.stdout
-    database.close()
 
 
 def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

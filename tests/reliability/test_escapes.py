@@ -297,13 +297,3 @@ def test_in_the_place_of_any_folder_a_link_is_left_alone(mould: Callable[[Path],
     vault = mould(tmp_path)
     folders = [name for name in places(vault.root) if (vault / name).is_dir() and name != "memory"]
     is_left_alone(vault, folders, "link")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trap", TRAPS)
-def test_in_each_single_place_a_trap_is_left_alone(mould: Callable[[Path], Vault], tmp_path: Path, trap: str) -> None:
-    for name in places(mould(tmp_path / "first").root):
-        shutil.rmtree(os.environ["SIGNET_STATE"])
-        folder = tmp_path / name.replace("/", "-")
-        folder.mkdir()
-        is_left_alone(mould(folder), [name], trap)

@@ -8,15 +8,13 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import artifacts_fixture as made
 import pytest
 from crash_runner import Steps, forked
-from workbench import NOW, Vault, contents, numbered, path_of
+from workbench import NOW, Vault, contents, path_of
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
@@ -138,27 +136,6 @@ def test_a_vault_that_cannot_be_written_any_more_is_told_and_stays_as_it_is(vaul
     assert len(vault.dump()) > len(rows) and "step number 4" in vault.page()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
-    """The first command could not read the backup, and indexed without it."""
-    with opened(str(vault.root), Settings()) as workspace:
-        given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
-        kept = memories_operations.remember(workspace, "default", "Zebras run before every push.", **given).memory.id
-    vault.reindex()
-    for place in vault.state.glob("signet-sync.db*"):
-        place.unlink()
-    (backup,) = vault.state.glob("backups/native-*.db")
-    backup.rename(vault.state / "aside.db")
-    backup.mkdir()
-    vault.reindex()
-    assert vault.rows("select id from memories") == []
-    backup.rmdir()
-    (vault.state / "aside.db").rename(backup)
-    vault.reindex()
-    assert vault.rows("select id from memories") == [(kept,)]
-    assert vault.rows("select name from texts where tier = 'memory'") == [(kept,)]
-
-
 # ── B8, B9: descriptors run out, calls fail for a moment ──
 
 
@@ -247,29 +224,6 @@ def test_a_sealed_file_that_moves_while_it_is_read_is_not_blamed_and_looked_at_a
     assert vault.reindex()["problems"] == [] and vault.dump() == rows
 
 
-# ── B12: another file under the name, between the look and the opening ──
-
-
-def test_a_file_exchanged_between_the_look_and_the_opening_is_told_by_what_was_read(vault):
-    name, raw = made.summary(**numbered(4))
-    path = vault.memory / name
-    path.write_bytes(b"not yet whole")
-    real = os.open
-
-    def late(given, flags, *rest, **named):
-        if given == name and path.exists() and path.read_bytes() != raw:
-            (vault.root / "fresh").write_bytes(raw)
-            os.replace(vault.root / "fresh", path)
-        return real(given, flags, *rest, **named)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "open", late)
-        assert vault.reindex()["problems"] == []
-    (kept,) = vault.rows("select inode, size from files where path = ?", f"memory/{name}")
-    assert kept == (path.stat().st_ino, len(raw))
-    assert vault.hits("number4x") == [f"memory/{name}"]
-
-
 # ── B30: neither hard links nor a rename that refuses ──
 
 
@@ -306,15 +260,6 @@ def test_on_a_file_system_with_plain_renames_alone_a_kill_leaves_no_part_of_a_fi
 
 
 # ── B28: times that lie ──
-
-
-def test_a_time_that_cannot_be_changes_nothing(vault):
-    """Of 1969, 1970, 2100 and 9999: the last one is more nanoseconds than SQLite's integers hold."""
-    rows = vault.dump()
-    for moment in (-1, 0, 4_102_444_800, 253_402_300_799):
-        for path in vault.memory.glob("*.md"):
-            os.utime(path, (moment, moment))
-        assert vault.reindex()["problems"] == [] and vault.dump() == rows, moment
 
 
 def test_other_words_of_the_same_length_at_the_same_moment_are_seen(vault):

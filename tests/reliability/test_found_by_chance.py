@@ -13,28 +13,11 @@ import crash_runner
 import pytest
 from operation_vaults import FORGOTTEN, of_another_version, remember
 from operations import OPERATIONS
-from workbench import NOW, Vault, tree
+from workbench import Vault
 
 from signet_sync.app.workspace import opened
-from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import writing
-from signet_sync.sync import engine
-from signet_sync.sync.workspace import Request
-
-
-def test_a_removed_file_under_a_name_of_another_token_leaves_no_trace(vault: Vault) -> None:
-    """It was deleted, and its verdict stood there until the pass after the next."""
-    name, raw = made.summary(session_id="5e55-removed", session_key="a key")
-    vault.put(made.tombstone(session_id="5e55-removed", session_key="a key"), "memory/tombstones")
-    vault.put((name.replace(made.token_for(session_key="a key"), "abcdefghijklmnop"), raw))
-    document = vault.reindex()
-    assert document["counts"]["tombstoned"] == 1 and not list(vault.memory.glob("*.md"))
-    rows = vault.dump()
-    assert not [row for row in rows if "abcdefghijklmnop" in str(row)]
-    before = tree(vault.root)
-    assert not vault.reindex()["problems"]
-    assert (vault.dump(), tree(vault.root)) == (rows, before)
 
 
 def test_an_ending_that_was_cut_off_is_finished_by_the_pass_that_accepts_that_all_else_is_gone(
@@ -73,32 +56,6 @@ def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_i
         assert vault.problems(vault.reindex(*arguments))[f"memory/{name}"][1] in ("tombstoned", "vanished")
         assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("vanished",)]
     assert vault.call("violations", "restore", "--all", "--yes").code == 0 and (vault.memory / name).read_bytes() == raw
-
-
-def test_a_page_that_returns_when_all_its_sessions_are_removed_is_withdrawn_by_the_next_look(vault: Vault) -> None:
-    """Nobody's page was looked at before the next full pass."""
-    vault.session(1)
-    vault.reindex()
-    page, raw = vault / "MEMORY.md", (vault / "MEMORY.md").read_bytes()
-    [(session_id,)] = vault.rows("select distinct session_id from memory_artifacts")
-    assert vault.call("remove", session_id, "--reason", "asked for", "--yes").code == 0 and not page.exists()
-    page.write_bytes(raw)
-    with opened(str(vault.root), Settings()) as workspace:
-        engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({"MEMORY.md"})))
-    assert not page.exists()
-
-
-def test_a_tombstone_that_arrives_alone_covers_files_that_cannot_be_read(vault: Vault) -> None:
-    """They stayed until the next full pass: no row tells whose they are, and their names were known."""
-    summary = vault / vault.session(1)["summary"]
-    summary.write_bytes(b"")
-    vault.reindex()
-    [(agent, token)] = vault.rows("select distinct agent_id, session_token from memory_artifacts")
-    name = f"{agent}--{token}.md"
-    vault.put((name, made.tombstone(token=token)[1]), "memory/tombstones")
-    with opened(str(vault.root), Settings()) as workspace:
-        engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({f"memory/tombstones/{name}"})))
-    assert not summary.exists()
 
 
 def remembered(vault: Vault) -> str:

@@ -23,11 +23,8 @@ from workbench import NOW, Vault
 
 import signet_sync
 from benchmarks import fuzz
-from signet_sync.errors import ConfigError
 from signet_sync.formats.lazy_pattern import Late
 from signet_sync.history import repository
-from signet_sync.host.harness_settings.files import TomlText
-from signet_sync.host.harness_settings.harness import script_words
 from signet_sync.sessions import flow, journal
 from signet_sync.text.secrets.providers import forms
 
@@ -222,18 +219,6 @@ def test_small_files_of_the_state_that_went_bad_stop_no_command(vault: Vault, na
         for command in ("status", "reindex --json", *(["doctor"] if name == "heartbeat.json" else [])):
             answer = vault.call(*command.split())
             assert answer.code in (0, 1) and "unexpected" not in answer.err, (raw[:20], command, answer)
-
-
-ENDLESS = ("a" + ".a" * 20_000 + " = 1", "x = " + "[" * 20_000, "x = " + "9" * 5_000, "[" + "a." * 20_000 + "b]")
-
-
-def test_settings_that_nest_without_end_are_refused_at_once() -> None:
-    began = time.process_time()
-    for text in ENDLESS:
-        with pytest.raises(ConfigError):
-            TomlText("config.toml", text.encode())
-    assert script_words(f"const PROGRAM = [{'[' * 100_000}]") == []
-    assert time.process_time() - began < SOON
 
 
 # ── links ──

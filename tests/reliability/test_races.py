@@ -32,7 +32,7 @@ from workbench import NOW, ROOT, Vault, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.digest.outcome import Item, ModelDigest
-from signet_sync.errors import AnotherAgent, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages import page_files
 from signet_sync.pages.conflict_copies import keep_displaced
@@ -110,41 +110,6 @@ def test_a_lock_has_one_holder_whoever_races_for_it(tmp_path: Path, name: str, r
 
     codes = [ended(pid) for pid in [fork(count) for _ in range(4)]]
     assert codes == [0] * 4 and int(number.read_text()) == 4 * rounds
-
-
-@pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=pytest.mark.slow)])
-def test_whoever_waits_for_a_killed_agent_runs(tmp_path: Path, rounds: int) -> None:
-    folder = state_dir.StateFolder(str(tmp_path), "key")
-    for _ in range(rounds):
-        read_end, write_end = os.pipe()
-
-        def hold(write_end: int = write_end) -> None:
-            while True:
-                with suppress(AnotherAgent), state_dir.run_lock(folder):
-                    os.write(write_end, b"1")
-                    signal.pause()
-
-        first = fork(hold)
-        os.read(read_end, 1)
-        second = fork(hold)
-        time.sleep(0.02)
-        killed(first)
-        assert os.read(read_end, 1) == b"1"
-        killed(second)
-        os.close(read_end)
-        os.close(write_end)
-
-
-def test_a_second_agent_is_sent_away_before_it_looks_at_the_database(vault: Vault, tmp_path: Path) -> None:
-    """In the place of its database stands what no agent opens without putting it aside and saying so."""
-    place = tmp_path / "beside"
-    place.mkdir()
-    (place / "no.db").write_bytes(b"This is no database.\n" * 100)
-    before = tree(vault.root), tree(place)
-    with state_dir.run_lock(state_dir.locate(str(vault.root))):
-        answer = vault.call("--db", str(place / "no.db"), "run")
-    assert answer.code == 4 and "no.db" not in answer.err, answer
-    assert (tree(vault.root), tree(place)) == before
 
 
 @pytest.mark.parametrize("how", ["deleted", "put aside"])

@@ -672,32 +672,6 @@ def test_whatever_else_happens_brings_nothing_back(after: Scene, way: str) -> No
 
 
 @pytest.mark.slow
-def test_two_hundred_files_bring_nothing_back(after: Scene) -> None:
-    for way in RETURNS:
-        kinds = [(kind, ()) for kind in ("summary", "transcript", "compaction", "manifest", "")]
-        for kind, how in [*kinds, ("", ("--full",))]:
-            brought(after.again("after"), way, kind)
-            after.ask("reindex", *how)
-            after.gone(f"{way} {kind} {how}")
-        after.silent(way)
-
-
-@pytest.mark.slow
-def test_pages_that_another_machine_writes_beside_a_running_agent_go_again(after: Scene) -> None:
-    """An agent leaves the page of another machine's agent alone; not one that tells of what was removed."""
-    with Inside(after.vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        pages_of_before(after)
-        until(lambda: not [told for told in after.leaks() if told[0].endswith(("MEMORY.md", "DREAMS.md"))], "pages")
-        agent.work.everything = True
-        agent.work.watcher.wake()
-        until(lambda: not after.leaks(), "all of it")
-        agent.settled()
-    after.gone("pages beside an agent")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("way", [*RETURNS, *OTHERS])
 def test_beside_a_running_agent_nothing_comes_back(after: Scene, way: str) -> None:
     with Inside(after.vault) as agent:

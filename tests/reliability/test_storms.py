@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +12,7 @@ import agents
 import artifacts_fixture as made
 import hand_edits
 import pytest
-from agents import LINUX, Agent, Inside, Session, some, status, until, verdict, verdicts
+from agents import LINUX, Agent, Inside, Session, some, until, verdict, verdicts
 from invariants import everything
 from workbench import Vault, tree
 
@@ -73,24 +72,6 @@ def made_up(count: int, first: int = 100_000) -> dict[str, bytes]:
 
 @linux_only
 @pytest.mark.slow
-def test_files_made_while_it_stands_still_are_all_found(vault: Vault, start: Start) -> None:
-    """The kernel's queue of 16,384 events overflows: each file makes several."""
-    Session().write(vault)
-    agent = start()
-    agent.passed()
-    files = made_up(3334)
-    agent.send(signal.SIGSTOP)
-    os.waitid(os.P_PID, agent.process.pid, os.WSTOPPED | os.WNOWAIT)
-    vault.put(files)
-    agent.send(signal.SIGCONT)
-    until(lambda: indexed(vault) == len(files) + 3, "all indexed", LONG)
-    agent.wait("watching")
-    assert in_step(vault)
-    assert vault.dump() == vault.dump_from_scratch()
-
-
-@linux_only
-@pytest.mark.slow
 def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_index_in_step(
     vault: Vault, start: Start
 ) -> None:
@@ -146,24 +127,6 @@ def test_a_folder_that_is_moved_below_the_entities_is_heard_and_then_watched(tmp
         assert hint is not None and str(last.relative_to(root)) in hint.paths, "the newest folder is watched"
     finally:
         watcher.stop()
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, count: int) -> None:
-    elsewhere = Vault(vault.root.parent / "elsewhere")
-    files = made_up(count)
-    elsewhere.put(files)
-    elsewhere.put(made.tombstone(session_id="5e551077-0000-4000-8000-000000000077"), "memory/tombstones")
-    vault.memory.rmdir()
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        elsewhere.memory.rename(vault.memory)
-        until(lambda: indexed(vault) == len(files), "all of it")
-        agent.settled()
-        later = Session().write(vault)
-        until(lambda: len(vault.hits(later.word)) == 2, "the new folder is watched")
-    assert status(vault)["counts"]["tombstones"] == 1
 
 
 # ── one file ──

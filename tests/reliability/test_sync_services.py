@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from pathlib import Path
@@ -13,7 +12,6 @@ from workbench import NOW, Vault, path_of, tree
 
 from signet_sync.app import changed_paths
 from signet_sync.app.workspace import opened
-from signet_sync.formats import managed_block
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.engine import run_pass
@@ -34,44 +32,6 @@ def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
     with opened(str(vault.root), Settings()) as workspace:
         asked = changed_paths.relevant(workspace, frozenset(paths))
         return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
-
-
-# ── editors ──
-
-
-def test_saved_again_in_any_way_a_file_stays_what_it_was(vault: Vault) -> None:
-    rows = [row for row in vault.dump() if row[0] != "files"]
-    written = {kind: (vault / path_of(kind)).read_bytes() for kind in ("summary", "transcript")}
-    for (what, again), how in itertools.product(hand_edits.RESAVINGS.items(), hand_edits.SAVINGS):
-        kind = ("summary", "transcript")[len(what + how) % 2]
-        hand_edits.save(vault / path_of(kind), again(written[kind]), how)
-        assert not hinted(vault, path_of(kind)).trouble
-        (verdict,) = vault.rows("select verdict, notes from files where path = ?", path_of(kind))
-        assert verdict[0] == "indexed" and ("reformatted" in (verdict[1] or "")) == (what != "unchanged")
-        assert [row for row in vault.dump() if row[0] != "files"] == rows, (what, how)
-    document = vault.reindex()
-    assert not document["problems"] and document["counts"]["indexed"] == 6
-    assert WARNING not in vault.page()
-
-
-def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault) -> None:
-    """Obsidian rewrites the links to a file in all others."""
-    body = f"# After it\n\nSee [[{path_of('summary')}|the other]] for word3x.\n"
-    vault.session(3, body=body)
-    vault.reindex()
-    old, new = path_of("summary"), "memory/Retry loop.md"
-    before = {path: (vault / path).read_bytes() for path in (old, path_of("summary", 3))}
-    (vault / old).rename(vault / new)
-    linking = vault / path_of("summary", 3)
-    linking.write_bytes(linking.read_bytes().replace(old.encode(), new.encode()))
-    problems = vault.problems(vault.reindex())
-    assert problems[old] == ("violation", "vanished")
-    assert problems[path_of("summary", 3)] == ("violation", "mutated")
-    assert problems[new] == ("ignored", "foreign-name")
-    assert len(vault.rows("select 1 from memory_artifacts")) == 8 and vault.hits("word3x")
-    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
-    assert {path: (vault / path).read_bytes() for path in before} == before
-    assert vault.problems(vault.reindex()).keys() == {new}
 
 
 # ── copies ──
@@ -107,24 +67,6 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
     vault.reindex()
     assert tree(vault.root) == before
     assert vault.dump() == vault.dump_from_scratch()
-
-
-# ── pages of others, markers of merges ──
-
-
-def test_merge_markers_on_a_page_cost_nobody_a_word(vault: Vault) -> None:
-    ours = (vault / "MEMORY.md").read_bytes()
-    sides = [b"typed here\n\n" + ours, b"typed there\n\n" + ours.replace(b"# Working", b"# Former")]
-    torn = b"<<<<<<< mine\n" + sides[0] + b"=======\n" + sides[1] + b">>>>>>> theirs\n"
-    (vault / "MEMORY.md").write_bytes(torn)
-    hinted(vault, "MEMORY.md")
-    page = (vault / "MEMORY.md").read_bytes()
-    kept = b"".join(path.read_bytes() for path in vault.root.glob("MEMORY*.md"))
-    assert page.count(managed_block.BEGIN) == 1 and managed_block.is_generated(page)
-    assert all(word in kept for word in (b"typed here", b"typed there", b"<<<<<<< mine", b">>>>>>> theirs"))
-    before = tree(vault.root)
-    vault.reindex()
-    assert tree(vault.root) == before
 
 
 # ── files that a service keeps elsewhere ──

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
-from workbench import NOW, Vault
+from workbench import Vault
 
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
@@ -121,17 +121,3 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
     assert fresh.value("select concept_tags is null from memories")
     with native_backup.opened(str(place)) as kept:
         assert kept.counts() == counts
-
-
-def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_to_a_new_one(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
-    with vault.database(readonly=False) as database, database.transaction():
-        for table in ("garden_files", "garden_chain", "garden_drift"):
-            database.execute(f"drop table {table}")
-    for _ in range(3):
-        vault.call("reindex", "--now", NOW)
-    assert vault.reindex()["counts"]["indexed"] == 3
-    assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]

@@ -88,18 +88,6 @@ def test_every_connection_is_careful(place, how, expected):
     database.close()
 
 
-def test_shadow_tables_and_the_schema_cannot_be_written_directly(place):
-    database = Database(place)
-    for statement in (
-        "delete from said_data",
-        "update sqlite_schema set sql = 'x' where name = 'seals'",
-    ):
-        with pytest.raises(apsw.SQLError):
-            database.execute("pragma writable_schema = on")
-            database.execute(statement)
-    database.close()
-
-
 # ── what is refused, and that nothing is touched ──
 
 
@@ -116,23 +104,6 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path, user_versi
         Database(place, readonly=readonly)
     assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
     assert files_of(place) == before
-
-
-def test_an_empty_file_becomes_a_database_only_where_it_may(tmp_path):
-    place = tmp_path / "empty.db"
-    place.touch()
-    for how in ({"readonly": True}, {"create": False}):
-        with pytest.raises(DatabaseError, match="empty"):
-            Database(str(place), **how)
-    Database(str(place)).close()
-    Database(str(place), readonly=True).close()
-
-
-@pytest.mark.parametrize("how", [{"readonly": True}, {"create": False}])
-def test_a_missing_database_is_not_made_by_a_reader(place, how):
-    with pytest.raises(FileNotFoundError):
-        Database(place, **how)
-    assert not Path(place).parent.exists()
 
 
 def test_a_place_that_cannot_be_is_a_clear_error(tmp_path):

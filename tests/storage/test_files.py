@@ -123,14 +123,6 @@ def test_no_folder_on_the_way_may_be_a_link(root):
     assert os.listdir(outside) == ["a.md"]
 
 
-def test_our_own_folder_may_not_be_a_link(root):
-    (root.parent / "outside").mkdir()
-    (root / ".signet").symlink_to(root.parent / "outside")
-    with pytest.raises(PathEscape):
-        writing.create_once(str(root), NAME, NEW)
-    assert os.listdir(root.parent / "outside") == []
-
-
 @pytest.mark.parametrize("target", ["/etc/passwd", "memory/b.md", "nowhere"])
 def test_a_link_at_the_end_is_not_followed(root, target):
     put(root, "memory/b.md")
@@ -181,15 +173,6 @@ def test_a_file_that_keeps_growing_is_unsettled(root, monkeypatch):
     assert found.code == "unsettled" and found.signature == files.signature_of(os.stat(path))
 
 
-def test_what_is_not_there_is_gone(root):
-    put(root, "memory/a.md")
-    assert files.read(str(root), "memory/b.md", LIMIT).code == "gone"
-    assert files.read(str(root), "nowhere/b.md", LIMIT).code == "gone"
-    assert files.read(str(root), "memory/a.md/b.md", LIMIT).code == "gone"
-    assert files.status_of(str(root), "nowhere/b.md") is None and files.status_of(str(root), "memory/a.md/b.md") is None
-    assert writing.unlink(str(root), "memory/b.md") is False and writing.unlink(str(root), "nowhere/b.md") is False
-
-
 @pytest.mark.parametrize("name", ["open", "fstat", "read"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.ESTALE, errno.EACCES])
 def test_a_failing_disk_is_never_an_absent_file(root, monkeypatch, name, code):
@@ -202,17 +185,6 @@ def test_a_failing_disk_is_never_an_absent_file(root, monkeypatch, name, code):
             break
         assert found.code == "unreadable" and os.strerror(code) in found.message
     assert nth > 1 and found.raw == OLD
-
-
-def test_reading_leaves_no_descriptor_open(root, monkeypatch):
-    put(root, "memory/a.md")
-    os.mkfifo(root / "memory/pipe.md")
-    (root / "link").symlink_to(root)
-    before = len(os.listdir("/dev/fd"))
-    for path in ("memory/a.md", "memory/pipe.md", "memory/none.md", "link/a.md", "../x", "memory/a.md/b"):
-        files.read(str(root), path, 3)
-        files.status_of(str(root), path)
-    assert len(os.listdir("/dev/fd")) == before
 
 
 # --- publishing once ------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import artifacts_fixture as made
@@ -11,7 +10,6 @@ import pytest
 
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.derived import MOST_PIECES
 from signet_sync.storage.database.tables import full_text
 from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import Line
@@ -36,18 +34,6 @@ def change(database: Database, number: int) -> None:
     made.fill(database, made.judged(dict([made.transcript(session_id=f"s{number}", body=BODY)])))
     with database.transaction():
         texts.put(database, [Line("default", "statement", "t-1", f"tower {number}")])
-
-
-def test_a_commit_merges_nothing_until_there_are_too_many_pieces(database: Database) -> None:
-    seen = []
-    for number in range(3 * MOST_PIECES + 5):
-        change(database, number)
-        seen.append(pieces(database))
-    counts = [[each[table] for each in seen] for table in full_text()]
-    assert all(MOST_PIECES / 2 < max(each) <= MOST_PIECES + 1 for each in counts)
-    merged = [sum(after < before for before, after in pairwise(each)) for each in counts]
-    assert dict(zip(full_text(), merged, strict=True)) == {"said": 6, "printed": 3}, "a line is a piece of one of them"
-    assert database.problems() == [] and texts.is_in_step(database)
 
 
 def test_steps_merge_until_nothing_is_left_and_find_the_same(database: Database) -> None:

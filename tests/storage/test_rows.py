@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from artifacts_fixture import fill, judged, manifest, path_for, session, stone, summary, token_for
 
-from signet_sync.app.workspace import PIPELINE
 from signet_sync.errors import UsageError
-from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync import tombstones as removals
-from signet_sync.sync.index_records import Known
 from signet_sync.sync.store import artifacts, counts, sessions
 from signet_sync.sync.store import tombstones as tombstones_store
 
@@ -27,34 +23,7 @@ def database():
     made.close()
 
 
-def made_of(number, body, sentence="A sentence about the tower.", agent_id="default"):
-    """A judgement without the desk's work: thousands are wanted."""
-    path = f"memory/{number:06d}.md"
-    row = TEMPLATE.row._replace(
-        source_path=path, session_id=f"s{number}", content=body, memory_sentence=sentence, agent_id=agent_id
-    )
-    return TEMPLATE._replace(path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
-
-
-# ── full text in step ──
-
-
 # ── what is written is what is read ──
-
-
-def test_the_desks_rows_come_back_as_they_were(database):
-    made = judged(session(session_key="agent:main:main"))
-    fill(database, made)
-    assert artifacts.rows_by_path(database, [j.path for j in made]) == {j.path: j.row for j in made}
-    known = artifacts.list_known_files(database)
-    assert known == {j.path: Known(j.signature, "indexed", "") for j in made}
-    assert artifacts.list_known_files(database, [made[0].path, "memory/other.md"]) == {
-        made[0].path: known[made[0].path]
-    }
-    for judgement in made:
-        seal = artifacts.seal_of(database, judgement.path)
-        assert seal == (judgement.seal._replace(packed=pack_seal(judgement.raw)) if judgement.seal else None)
-    assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
 
 
 def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
@@ -76,8 +45,6 @@ def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
     assert artifacts.targets_of(database, [path_for("manifest")]) == {path_for("summary"), path_for("transcript")}
 
 
-# ── removal leaves no byte ──
-
 # ── tombstones' mirror ──
 
 
@@ -95,35 +62,6 @@ def test_the_mirror_gives_back_what_it_was_given_and_writes_only_news(database):
     assert tombstones_store.is_unscrubbed(database)
     tombstones_store.lift(database, "scout", some.session_token)
     assert tombstones_store.list_mirrored(database) == [whole]
-
-
-def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
-    shared = {"session_key": "agent:main:main"}
-    files = {}
-    for agent in ("default", "scout"):
-        for number in (1, 2, 3):
-            day = f"2026-03-0{number}T08:00:00.000Z"
-            files.update(session(agent_id=agent, session_id=f"s-{number}", captured_at=day, **shared))
-    fill(database, judged(files))
-
-    def left():
-        return sorted(set(database.execute("select agent_id, session_id from memory_artifacts")))
-
-    with database.transaction():
-        removals.remove_covered(database, [stone(session_ids=("s-2",), **shared)], PIPELINE.erasers)
-    assert left() == [("default", "s-1"), ("default", "s-3"), ("scout", "s-1"), ("scout", "s-2"), ("scout", "s-3")]
-    with database.transaction():
-        touched, rows = removals.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
-    assert left() == [("default", "s-1"), ("default", "s-3")]
-    assert rows == 9 and len(set(touched)) == 3
-    assert database.value("select count(*) from seals where agent_id = 'scout'") == 0
-    with database.transaction():
-        again = removals.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
-        assert again == ([], 0)
-        # A token belongs to its agent: the same letters of another agent remove nothing.
-        foreign = stone(agent_id="scout", token=token_for(**shared))
-        assert removals.remove_covered(database, [foreign], PIPELINE.erasers) == ([], 0)
-    assert left() == [("default", "s-1"), ("default", "s-3")]
 
 
 # ── sessions by name ──
@@ -175,9 +113,3 @@ def test_a_vanished_session_is_found_by_its_seals(named):
     assert [ref.session_id for ref in sessions.find(named, "default", "0195d7a2-0003", sealed=True)] == [
         "0195d7a2-0003"
     ]
-
-
-# ── overview ──
-
-
-# ── the lease ──

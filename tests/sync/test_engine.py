@@ -320,28 +320,6 @@ def test_a_removal_waits_for_all_that_tells_of_the_session(many: Vault, idle: Wo
     assert many.dump() == many.dump_from_scratch()
 
 
-def test_the_newest_sources_come_first_whatever_their_kind() -> None:
-    database = Database(":memory:")
-    rows = [
-        (deriver, kind, "default", f"{number:016}", "s", passes.AT_ONCE if kind == "week" else number // 2)
-        for deriver, kinds in (("graph", ("manifest", "session", "week")), ("threads", ("week",)))
-        for kind in kinds
-        for number in range(6 if deriver == "graph" else 9, 12)
-    ]
-    assert passes.list_waiting(database) == {} and passes.list_newest(database, "graph", 5) == []
-    database.executemany("insert or replace into outbox values(?, ?, ?, ?, ?, ?)", rows)
-    kept = database.execute("select deriver, kind, max(at_us) from outbox group by 1, 2")
-    assert passes.list_waiting(database) == {(deriver, kind): at_us for deriver, kind, at_us in kept}
-    for since_us, limit in ((0, 100), (0, 4), (4, 100), (passes.AT_ONCE, 2)):
-        asked = (
-            "select kind, agent_id, session_token, session_id from outbox where deriver = 'graph' and at_us >= ?"
-            " order by at_us desc, 1, 2, 3, 4 limit ?"
-        )
-        assert passes.list_newest(database, "graph", limit, since_us) == list(
-            database.execute(asked, (since_us, limit))
-        )
-
-
 def test_without_the_memory_for_one_file_the_others_are_indexed(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     path, really = vault.session(3)["summary"], reading.planner.judge
 

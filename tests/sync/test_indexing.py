@@ -178,14 +178,6 @@ def test_a_missing_memory_folder_halts_and_goes_on_when_it_is_back(many):
     assert "[!warning]" not in many.page()
 
 
-def test_a_pass_that_would_drop_too_much_halts(many):
-    before = many.dump()
-    for path in sorted(many.memory.glob("*.md"))[:22]:
-        path.unlink()
-    assert many.reindex(code=5)["halted"]["would_remove"] == 22
-    assert many.reindex("--full", code=5)["halted"] and many.dump() == before
-
-
 def test_accepted_removals_leave_the_index_and_stay_restorable(many):
     for path in many.memory.glob("*.md"):
         path.unlink()
@@ -203,19 +195,6 @@ def test_accepted_removals_leave_the_index_and_stay_restorable(many):
     assert answer.code == 0 and len(answer.json["restored"]) == 28
     document = many.reindex()
     assert document["counts"]["indexed"] == 42 and not document["problems"]
-
-
-def test_a_folder_that_is_a_link_or_a_file_is_refused(many, tmp_path):
-    before = many.dump()
-    many.memory.rename(tmp_path / "outside")
-    many.memory.symlink_to(tmp_path / "outside")
-    assert many.reindex(code=5)["halted"]
-    many.memory.unlink()
-    many.memory.write_text("a file")
-    assert many.reindex(code=5)["halted"]
-    answer = many.call("reindex", "--json", "--accept-removals")
-    assert answer.code == 3 and answer.json["error"]["code"] == "workspace-unusable"
-    assert many.dump() == before
 
 
 # ── manifests ──
@@ -251,9 +230,6 @@ def test_references_follow_the_page_and_leave_updated_at(vault):
     assert [f["revision"] for f in after] == ["2", "2", "3"]
     assert [f["updated_at"] for f in after] == [f["updated_at"] for f in shown]
     assert vault.problems(later) == {}
-
-
-# ── segments, equal keys ──
 
 
 # ── violations ──

@@ -5,11 +5,9 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import artifacts_fixture as made
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from workbench import Vault
 
 from signet_sync.errors import RevisionConflict
 from signet_sync.formats.body import body_sha256, normalize
@@ -192,25 +190,3 @@ def test_a_race_that_is_never_won_is_given_up_and_loses_nothing(root, monkeypatc
     assert raised.value.path == PATH and 5 <= len(saved) <= 20
     assert document(root).body.encode() == saved[-1] and document(root).fields["revision"] == "1"
     assert list(root.rglob("*.tmp")) == []
-
-
-# --- tombstones -----------------------------------------------------------------------------------------------------
-
-
-def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of one page's: each has its own fsync, their names have one for all."""
-    vault = Vault(tmp_path / "vault")
-    for number in range(5):
-        vault.put(made.session(session_id=f"s{number}"))
-    synced: list[int] = []
-    sync = files.sync_descriptor
-
-    def counted(descriptor: int) -> None:
-        synced.append(os.fstat(descriptor).st_ino)
-        sync(descriptor)
-
-    monkeypatch.setattr(writing, "sync_descriptor", counted)
-    vault.reindex()
-    assert len(list(vault.memory.glob("*--manifest.md"))) == 5
-    assert all("Session Ledger" in path.read_text() for path in vault.memory.glob("*--manifest.md"))
-    assert synced.count(vault.memory.stat().st_ino) == 1

@@ -22,12 +22,9 @@ from artifacts_fixture import (
     tombstone,
     transcript,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from signet_sync.formats.artifact import Summary
 from signet_sync.formats.frontmatter import pack_seal, unpack_seal
-from signet_sync.formats.ids import token_matches, token_of
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known, NoiseRule
@@ -617,78 +614,7 @@ def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
     assert planner.plan(snapshot("a note.md"), known, NOTHING, rule=CliffRule()).cliff is not None
 
 
-# ── rows ──
-
-
 # ── properties ──
-
-VERDICTS = {
-    "indexed": {""},
-    "ignored": {"foreign-name", "conflict-copy", "temporary"},
-    "invalid": {
-        "frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch",
-        "kind-mismatch", "token-mismatch", "captured-at-mismatch", "agent-invalid", "not-utf8", "too-large",
-        "path-escape", "not-a-file", "unreadable",
-    },
-    "violation": {"mutated"},
-    "tombstoned": {"tombstoned"},
-}  # fmt: skip
-KINDS = st.sampled_from(["summary", "transcript", "compaction", "manifest"])
-VENDORS = {"summary": summary, "transcript": transcript, "compaction": compaction, "manifest": manifest}
-SEALS = {kind: sealed(VENDORS[kind]()) for kind in ("summary", "transcript", "compaction")}
-
-
-@st.composite
-def broken(draw, raw):
-    """Valid bytes with a few cuts, insertions and flips."""
-    changed = bytearray(raw)
-    for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.integers(0, len(changed)))
-        end = min(len(changed), place + draw(st.integers(0, 12)))
-        changed[place:end] = draw(
-            st.binary(max_size=6) | st.sampled_from([b"\n", b"---\n", b'"', b": ", b"\r", b"\xef\xbb\xbf", b"\\ud800"])
-        )
-    return bytes(changed)
-
-
-def holds(judgement, path, raw):
-    """What is true of every judgement."""
-    assert judgement.path == path
-    assert judgement.code in VERDICTS[judgement.verdict]
-    assert (judgement.verdict == "indexed") <= (judgement.row is not None)
-    assert (judgement.seal is not None) <= (judgement.verdict == "indexed" and judgement.raw == raw)
-    assert judgement.unlink == (judgement.verdict == "tombstoned")
-    assert judgement.message.isprintable() and (judgement.message != "") == (judgement.verdict != "indexed")
-    if judgement.row is not None:
-        row = judgement.row
-        assert token_matches(row.session_token, row.agent_id, row.session_key, row.session_id)
-        for value in (*row, *(note.message for note in judgement.notes)):
-            if isinstance(value, str):
-                value.encode("utf-8")
-
-
-@given(st.data(), KINDS, st.booleans())
-def test_any_damage_to_an_artifact_gets_one_verdict(data, kind, has_seal):
-    name, whole = VENDORS[kind]()
-    raw = data.draw(broken(whole))
-    seals = [SEALS[kind]] if has_seal and kind in SEALS else []
-    judgement = verdict((name, raw), seals=seals)
-    holds(judgement, f"memory/{name}", raw)
-    if seals:
-        assert judgement.verdict in ("indexed", "violation")
-
-
-@given(
-    st.sampled_from(["default", "scout", "a-b_9"]), st.text(min_size=1, max_size=30), st.none() | st.text(max_size=30)
-)
-def test_no_session_gets_into_another_agents_rows(agent_id, session_id, session_key):
-    made = summary(agent_id=agent_id, session_id=session_id, session_key=session_key)
-    judgement = verdict(made)
-    if judgement.row is not None:
-        assert judgement.row.agent_id == agent_id
-        forged = made[1].replace(f'agent_id: "{agent_id}"'.encode(), b'agent_id: "victim"')
-        assert verdict((made[0], forged)).code == "token-mismatch"
-        assert judgement.row.session_token in {token_of(agent_id, i) for i in (session_id, session_key or session_id)}
 
 
 TEXT_FIELDS = ["session_key", "project", "harness", "source_node_id", "memory_sentence", "manifest_path"]

@@ -49,19 +49,6 @@ def signatures(root, *paths):
     return {path: signature_of(os.lstat(root / path)) for path in paths}
 
 
-def test_everything_gets_a_place(odd_root):
-    snapshot = reading.scan(str(odd_root))
-    two = [] if (odd_root / "memory/caf\u00e9.md").samefile(odd_root / "memory/cafe\u0301.md") else ["cafe\u0301.md"]
-    regular = [ARTIFACT, "MEMORY.backup-1.md", "caf\u00e9.md", *two, f"tombstones/{STONE}"]
-    assert (snapshot.everything, snapshot.ground, snapshot.ground_message) == (True, "present", "")
-    assert snapshot.files == signatures(odd_root, *(f"memory/{name}" for name in regular))
-    assert snapshot.odd == {
-        "memory/codex": "folder", "memory/dangling.md": "symlink", "memory/link.md": "symlink",
-        "memory/pipe.md": "named pipe", "memory/socket.md": "socket", "memory/tombstones": "folder",
-        "memory/tombstones/folder.md": "folder",
-    }  # fmt: skip
-
-
 def test_nothing_is_opened_and_nothing_blocks(odd_root, monkeypatch):
     opened = []
     real = os.open

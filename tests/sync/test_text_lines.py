@@ -111,19 +111,3 @@ def test_no_word_of_a_former_text_is_left_after_a_scrub(database: Database, seed
         found = database.execute("select rowid from said where said match 'tower'")
         assert len(list(found)) == len(life.living)
         assert texts.is_in_step(database) and database.problems() == []
-
-
-def test_lines_of_one_instant_do_not_pass_each_other(database: Database) -> None:
-    """As many are written at once when a vault is rebuilt or memories come from elsewhere."""
-    ran = 0
-
-    def count(*_: object) -> bool:
-        nonlocal ran
-        ran += 1
-        return True
-
-    database.connection.exec_trace = count
-    with database.transaction():
-        texts.add(database, [Line("a", "memory", f"m-{number}", "lamp", 1) for number in range(1_500)])
-    assert ran < 5 * 1_500 and texts.is_in_step(database)
-    assert database.value("select max(last) - min(first) from texts") == 1_499
