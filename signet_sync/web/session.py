@@ -1,8 +1,9 @@
 """Shows one session: its files to read from disk, part by part, its neighbours, and its results."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
@@ -18,7 +19,7 @@ from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import artifacts, sessions, texts
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text import chunking
-from signet_sync.text.chunking import ChunkSpan, speaker_of
+from signet_sync.text.chunking import ChunkSpan, TurnStart, speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import basename
 from signet_sync.web.link_targets import find_prose_targets
@@ -59,69 +60,25 @@ class TurnView(NamedTuple):
     prose: Prose
 
 
-@dataclass(frozen=True)
-class Script:
-    """A text that was split: `first` is the number of its first line, `begun` are the starts of turns."""
-
-    text: str
-    first: int
-    begun: tuple[chunking.TurnStart, ...]
-    parts: tuple[ChunkSpan, ...]
-
-    def line_at(self, place: int) -> int:
-        """Returns the line that contains a position."""
-        return self.first + self.text.count("\n", 0, place)
-
-    def part_of(self, line: int) -> int:
-        """Returns which part (from 0) contains a line; the last one if the text ends before it."""
-        place = 0
-        for _ in range(line - self.first):
-            following = self.text.find("\n", place) + 1
-            if not following:
-                break
-            place = following
-        return max(bisect_right(self.parts, place, key=lambda piece: piece.start) - 1, 0)
-
-
-def split(text: str, first: int = 1, *, spoken: bool) -> Script:
-    """Splits a text into parts; `spoken`: it is a conversation."""
-    begun = tuple(chunking.turns(text)) if spoken else ()
-    return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)))
-
-
-def turns_of(script: Script, part: int) -> list[TurnView]:
-    """Returns the turns of a part, counted from 0; none if there is no such part."""
-    if not 0 <= part < len(script.parts):
-        return []
-    return [turn for turn in _turns(script, script.parts[part]) if turn.prose or turn.label]
-
-
-def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
-    next_turn = bisect_right(script.begun, piece.start, key=lambda turn: turn.start)
-    starts = [turn for turn in script.begun[max(next_turn - 1, 0) :] if turn.start < piece.end]
-    line = script.line_at(piece.start)
-    if not starts or starts[0].start > piece.start:
-        end = starts[0].start if starts else piece.end
-        yield TurnView("other", "", None, 0, False, Prose(script.text[piece.start : end], line))
-        line += script.text.count("\n", piece.start, end)
-    for place, turn in enumerate(starts):
-        end = min(starts[place + 1].start if place + 1 < len(starts) else piece.end, piece.end)
-        if end <= piece.start:
+def turns_of(text: str, first: int, begun: Sequence[TurnStart], piece: ChunkSpan) -> list[TurnView]:
+    """Returns the turns of a part of a text, whose first line has the number `first`; what is empty is left out."""
+    inside = [turn.start for turn in begun if piece.start < turn.start < piece.end]
+    found = []
+    for start, end in pairwise([piece.start, *inside, piece.end]):
+        line, number = first + text.count("\n", 0, start), bisect_right(begun, start, key=lambda turn: turn.start)
+        if not number:
+            found.append(TurnView("other", "", None, 0, False, Prose(text[start:end], line)))
             continue
-        begin = max(turn.start, piece.start)
-        yield _turn(script, turn, begin, end, line)
-        line += script.text.count("\n", begin, end)
-
-
-def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: int) -> TurnView:
-    """Returns a turn between two positions, without its head."""
-    speaker = speaker_of(turn.label)
-    if begin > turn.start:
-        return TurnView(speaker, turn.label, turn.at, 0, True, Prose(script.text[begin:end], line))
-    inner = line + script.text.count("\n", begin, turn.words)
-    said = script.text[turn.words : end].removeprefix(" · ")
-    # Words may follow the head on the same line.
-    return TurnView(speaker, turn.label, turn.at, 0 if said[:1] not in ("", "\n") else inner, False, Prose(said, inner))
+        turn = begun[number - 1]
+        of_turn = speaker_of(turn.label), turn.label, turn.at
+        if start > turn.start:
+            found.append(TurnView(*of_turn, 0, True, Prose(text[start:end], line)))
+            continue
+        line += text.count("\n", start, turn.words)
+        said = text[turn.words : end].removeprefix(" · ")
+        # Words may follow the head on the same line.
+        found.append(TurnView(*of_turn, 0 if said[:1] not in ("", "\n") else line, False, Prose(said, line)))
+    return [turn for turn in found if turn.prose or turn.label]
 
 
 # ── one file ──
@@ -129,7 +86,7 @@ def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: 
 
 @dataclass(frozen=True)
 class ArtifactView:
-    """A file to show: `turns` are those of `part` (from 0); `trouble` explains why there is nothing to show.
+    """A file to show: `turns` are those of `part` (from 0) of `parts`; `trouble` explains why there is nothing to show.
 
     `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its blocks, `L` for the
     requested file; `asked` is the requested line.
@@ -139,16 +96,11 @@ class ArtifactView:
     kind: str
     code: str
     mark: str
-    script: Script | None = None
+    parts: int = 0
     part: int = 0
-    turns: list[TurnView] = field(default_factory=list)
+    turns: Sequence[TurnView] = ()
     asked: int = 0
     trouble: str = ""
-
-    @property
-    def parts(self) -> int:
-        """Returns how many parts its text has."""
-        return len(self.script.parts) if self.script else 0
 
 
 def read_artifact(
@@ -172,10 +124,15 @@ def read_artifact(
         return ArtifactView(path, kind, code, mark, trouble=found.message)
     body, first = _take_apart(found.raw)
     text = _clean_text(database, path, found, body)
-    script = split(text, first, spoken=kind == "transcript")
-    line += (first - 1) * of_body * (line > 0)
-    part = script.part_of(line) if line else min(max(part, 0), max(len(script.parts) - 1, 0))
-    return ArtifactView(path, kind, code, mark, script, part, turns_of(script, part), line)
+    begun = tuple(chunking.turns(text)) if kind == "transcript" else ()
+    pieces = list(chunking.pieces(text, PART, begun))
+    if line:
+        line += (first - 1) * of_body
+        offset = len("\n".join(["", *text.split("\n")[: max(line - first, 0)]]))
+        part = bisect_right(pieces, offset, key=lambda piece: piece.start) - 1
+    part = min(max(part, 0), max(len(pieces) - 1, 0))
+    turns = turns_of(text, first, begun, pieces[part]) if pieces else []
+    return ArtifactView(path, kind, code, mark, len(pieces), part, turns, line)
 
 
 def _clean_text(database: Database, path: str, found: Found, body: str) -> str:

@@ -20,6 +20,7 @@ from ui_pages import Elements, asked, harmless, visitor
 from signet_sync.errors import UsageError
 from signet_sync.recall.store import session_list
 from signet_sync.sessions.live import store as live
+from signet_sync.text import chunking
 from signet_sync.web import lists, overview, session
 from signet_sync.web.app import VIEWS
 from signet_sync.web.markdown import Links, LinkTarget, Prose
@@ -334,7 +335,7 @@ def test_no_word_is_lost_and_no_line_shown_twice(text: str) -> None:
     numbers = numbers_of(found)
     assert numbers == sorted(set(numbers))
     assert words_of(found).count("word") == text.count("word")
-    script = session.split(text, 7, spoken=True)
-    for part in range(len(script.parts)):
-        for turn in session.turns_of(script, part):
+    begun = tuple(chunking.turns(text))
+    for piece in chunking.pieces(text, 40, begun):
+        for turn in session.turns_of(text, 7, begun, piece):
             assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.prose))
