@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     class Repository(NamedTuple):
         """A repository: its root folder, its origin as `host/path` (no credentials), and a folder's path inside it.
 
-        The root is where links lead to. Worktrees have the root of their main repository, clones of a local repository
-        that one's. `path` is empty at the top of the working tree, whose `branch` is None if no branch is checked out.
+        The root is where links lead to. Worktrees have the root of their main repository. `path` is empty at the top of
+        the working tree, whose `branch` is None if no branch is checked out.
         """
 
         root: str
@@ -100,11 +100,7 @@ def _resolve(cwd: str) -> Repository | None:
     # The folder that holds `.git`; a bare repository under a visible name is its own.
     main = os.path.dirname(common) if os.path.basename(common).startswith(".") else common
     root = top if common == folder or holds_home(main) else main
-    local = local_path(url, top) if url else None
-    origin = origin_of(url) if url and local is None else None
-    if local is not None and _is_other_repository(local, top):
-        root = local
-    return Repository(os.path.realpath(root), origin, path, _branch(folder))
+    return Repository(os.path.realpath(root), origin_of(url) if url else None, path, _branch(folder))
 
 
 def _found(cwd: str) -> tuple[str, str, str] | None:
@@ -146,27 +142,9 @@ def real_path(path: str) -> str:
 
 
 def holds_home(folder: str) -> bool:
-    """Returns whether a folder is the user's home folder or above it, where many projects are."""
-    return _is_at_or_above(folder, os.path.expanduser("~"))
-
-
-def _is_at_or_above(folder: str, path: str) -> bool:
-    """Compares where folders really are: a path may lead through links."""
+    """Returns whether a folder is the user's home folder or above it, where many projects are; links are followed."""
     above = os.path.realpath(folder).rstrip("/")
-    return f"{os.path.realpath(path)}/".startswith(f"{above}/")
-
-
-def _is_other_repository(root: str, top: str) -> bool:
-    """Returns whether a folder holds a repository of its own that a working tree can be a clone of.
-
-    Any folder's `.git` can name any path: one that other projects are below would make all of them one.
-    """
-    if holds_home(root) or _is_at_or_above(root, top):
-        return False
-    return any(
-        all(os.path.lexists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs"))
-        for folder in (f"{root}/.git", root)
-    ) or os.path.isfile(f"{root}/.git")
+    return f"{os.path.realpath(os.path.expanduser('~'))}/".startswith(f"{above}/")
 
 
 # ── git's folders ──
@@ -261,17 +239,3 @@ def _value(written: str) -> str:
     """Returns a value without quotes and comment; empty for an unusual one, which may be cut inside a password."""
     said = re.fullmatch(r'(?:"([^"\\]*)"|([^"#;\\]*))\s*(?:[#;][^@]*)?', written)
     return (said[1] or said[2] or "").strip() if said is not None else ""
-
-
-def local_path(url: str, top: str) -> str | None:
-    """Returns the root of the local repository that a remote's URL names, None for another one; opens nothing."""
-    if url.startswith("file://"):
-        path = url.removeprefix("file://").removeprefix("localhost")
-        if not path.startswith("/"):
-            return None
-    elif url.startswith(("/", "./", "../")) or url in (".", ".."):
-        path = os.path.join(top, url)
-    else:
-        return None
-    root = os.path.normpath(path).removesuffix("/.git")
-    return root if root.strip("/") and len(root) <= LENGTH and root.isprintable() else None

