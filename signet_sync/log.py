@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.formats.paths import display
@@ -16,29 +15,6 @@ if TYPE_CHECKING:
 
 # A log file is rotated at this size in bytes; so many older ones are kept.
 ROTATION_BYTES, KEEP = 5_000_000, 5
-
-
-class _Limited:
-    """Lets a warning through `burst` times in `every` seconds, so that a permanent error does not hide all others."""
-
-    def __init__(self, every: float = 600.0, burst: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
-        self._every = every
-        self._burst = burst
-        self._clock = clock
-        self._seen: dict[str, tuple[int, float]] = {}
-
-    def __call__(self, record: Record) -> bool:
-        if record["level"].no < 30:
-            return True
-        now = self._clock()
-        key = f"{record['name']}:{record['line']}:{record['message'][:200]}"
-        count, first = self._seen.get(key, (0, now))
-        if now - first > self._every:
-            count, first = 0, now
-        if len(self._seen) > 2000:
-            self._seen.clear()
-        self._seen[key] = (count + 1, first)
-        return count < self._burst
 
 
 def _escape_record(record: Record) -> None:
@@ -129,7 +105,6 @@ def set_up(
             sys.stderr,
             level=level,
             format="{time:HH:mm:ss} {level: <7} {message}",
-            filter=_Limited(),
             colorize=sys.stderr.isatty() and not environ.get("NO_COLOR"),
         )
     path = None
@@ -153,7 +128,6 @@ def log_to_file(
         format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
         rotation=rotation_bytes,
         retention=keep,
-        filter=_Limited(),
         encoding="utf-8",
         opener=lambda p, flags: os.open(p, flags, 0o600),
         delay=delay,

@@ -1117,7 +1117,6 @@ class EjectPlan(TypedDict):
     hooks: list[str]
     pages: list[str]
     state: str | None
-    only_here: dict[str, int]
     in_the_way: str | None
 
 

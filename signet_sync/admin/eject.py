@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-
-import apsw
 
 from signet_sync.admin import hooks_install
 from signet_sync.app.workspace import opened
 from signet_sync.capture import intake, spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.worker import due
-from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
+from signet_sync.errors import AnotherAgent, Halted, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import (
     DEFAULT_AGENT,
@@ -35,13 +33,10 @@ from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import others
 from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
-from signet_sync.sessions.live import files as live_files
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, locations, state_dir, writing
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.sync import engine
-from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Request, Workspace
 
 _ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
@@ -53,15 +48,14 @@ _ATTEMPTS = 5
 class EjectPlan:
     """What eject would do: units, harnesses with our hooks, pages that lose their markers, the state folder.
 
-    `state` is None if there is none. `only_here` counts what exists only in it. `marked`: the vault contains the id by
-    which it is found. `in_the_way` is a `run` that no service of ours would stop.
+    `state` is None if there is none. `marked`: the vault contains the id by which it is found. `in_the_way` is a `run`
+    that no service of ours would stop.
     """
 
     services: tuple[ServiceState, ...]
     harnesses: tuple[str, ...]
     pages: tuple[str, ...]
     state: str | None
-    only_here: Mapping[str, int]
     marked: bool
     in_the_way: AnotherAgent | None
 
@@ -89,7 +83,7 @@ class Ejected:
         ]
 
 
-def plan(root: str, database: str) -> EjectPlan:
+def plan(root: str) -> EjectPlan:
     """Returns what `eject` would do. Writes nothing. Raises `WorkspaceError`."""
     require_root(root)
     folder = state_dir.locate(root)
@@ -100,7 +94,6 @@ def plan(root: str, database: str) -> EjectPlan:
         tuple(_find_harnesses(root)),
         tuple(path for path, _, _ in _pages(root)),
         folder.path if there else None,
-        _only_here(database, folder),
         files.status_of(root, OWN) is not None,
         _runs_by_itself(folder, services),
     )
@@ -275,26 +268,6 @@ def _rewrite(root: str, wanted: str) -> str:
 
 
 # ── the state folder ──
-
-
-def _only_here(database: str, folder: state_dir.StateFolder) -> dict[str, int]:
-    counts = {**_rows_only_here(database), "given_up": spool.count_given_up(folder.spool)}
-    # If the database is lost or unreadable, the sessions are still counted by their files.
-    counts["running_sessions"] = max(counts.get("running_sessions", 0), len(live_files.names(folder.live)))
-    return {name: count for name, count in counts.items() if count}
-
-
-def _rows_only_here(database: str) -> dict[str, int]:
-    try:
-        opened_database = Database(database, readonly=True, wait_ms=1000)
-    except (FileNotFoundError, DatabaseError):
-        return {}
-    try:
-        return counts.nowhere_else(opened_database)
-    except (apsw.Error, DatabaseError):
-        return {}
-    finally:
-        opened_database.connection.close()
 
 
 def _not_taken_in(folder: state_dir.StateFolder) -> int:

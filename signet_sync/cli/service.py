@@ -23,7 +23,6 @@ from signet_sync.host.service_manager import ServiceChange
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage.files import require_root
-from signet_sync.text.phrases import count_noun
 
 if TYPE_CHECKING:
     from signet_sync.admin.eject import Ejected, EjectPlan
@@ -90,20 +89,6 @@ def run(context: Context, interval: float | None, debounce: float | None) -> int
 
 # ── eject ──
 
-# What exists only in the state folder: singular and plural; below, what saves or explains some of it.
-_ONLY_HERE = {
-    "memories": ("memory", "memories"),
-    "promotions": ("promotion", "promotions"),
-    "recall_events": ("recall hit", "recall hits"),
-    "running_sessions": ("running session", "running sessions"),
-    "given_up": ("session that could not be captured", "sessions that could not be captured"),
-    "originals": ("original of a changed or missing file", "originals of changed or missing files"),
-}
-_RESCUES = (
-    ({"memories", "promotions", "recall_events"}, "to save them first", "backup create FILE"),
-    ({"given_up"}, "why they failed", "logs intake"),
-    ({"originals"}, "to restore files first", "violations list"),
-)
 _UNMARKED = "its generated text stays, as ordinary markdown"
 
 
@@ -121,7 +106,7 @@ def eject(context: Context, yes: bool, dry_run: bool) -> None:
     """
     from signet_sync.admin import eject as ejection
 
-    plan = ejection.plan(context.root, context.database_path())
+    plan = ejection.plan(context.root)
 
     def show_plan() -> None:
         _show_plan(context, plan)
@@ -136,7 +121,6 @@ def eject(context: Context, yes: bool, dry_run: bool) -> None:
             "hooks": list(plan.harnesses),
             "pages": list(plan.pages),
             "state": plan.state,
-            "only_here": dict(plan.only_here),
             "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
         }
         context.answer(document, show_plan)
@@ -171,12 +155,8 @@ def _show_plan(context: Context, plan: EjectPlan) -> None:
     _show_parts(plan.harnesses, plan.pages)
     if plan.state:
         click.echo(f"  {display(plan.state)}: deleted, with database, seals, backups, logs")
-        if plan.only_here:
-            only_here = ", ".join(count_noun(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
-            click.secho(f"    these exist nowhere else: {only_here}", fg="yellow")
-            for names, what, words in _RESCUES:
-                if plan.only_here.keys() & names:
-                    click.secho(f"    {what}: {context.command_line(words)}", fg="yellow")
+        saving = context.command_line("backup create FILE")
+        click.secho(f"    memories and originals exist nowhere else; to save them first: {saving}", fg="yellow")
     if plan.is_empty:
         click.echo("  nothing of signet-sync is left")
 

@@ -102,13 +102,3 @@ def test_the_log_is_rotated_and_old_files_go(tmp_path: Path) -> None:
     kept = list(tmp_path.glob("*log*"))
     assert len(kept) == 3 and all(path.stat().st_size <= 10_000 for path in kept)
     assert "\n" in (tmp_path / "signet-sync.log").read_text()
-
-
-def test_a_permanent_error_is_told_a_few_times(begin: Callable[[], Look]) -> None:
-    begin()
-    told = begin()  # once more: the sinks are replaced
-    for _ in range(50):
-        logger.error("the disk is full")
-        logger.info("still running")
-    for text in told():
-        assert (text.count("the disk is full"), text.count("still running")) == (3, 50)

@@ -150,21 +150,6 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
     return held, artifacts
 
 
-def nowhere_else(database: Database) -> dict[str, int]:
-    """Returns how much there is of rows that cannot be rebuilt from files or harnesses."""
-    left = "(select path from violations union select path from acceptances where gone = 1)"
-    last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
-    running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
-    counted = {
-        "memories": "memories",
-        "promotions": "memory_promotions",
-        "recall_events": "recall_events",
-        "running_sessions": running,
-        "originals": last_copies,
-    }
-    return {name: database.value(f"select count(*) from {rows}") for name, rows in counted.items()}
-
-
 def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
     """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, statement or memory.
 
