@@ -123,59 +123,27 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
     return {"sessions": sessions, "more": more}
 
 
-def context(
-    place: IndexPlace,
-    agent: str,
-    *,
-    shared: bool,
-    budget: int | None,
-    project: str | None = None,
-    called: str | None = None,
-    now_us: int | None = None,
-) -> Document:
-    """Composes the context of a session's start."""
+def context(place: IndexPlace, agent: str, *, now_us: int | None = None, **given: Any) -> Document:
+    """Composes the context of a session's start: `pages.operations.compose_at_start`."""
     from signet_sync.pages.operations import compose_at_start
 
     require_root(place.root)
-    return compose_at_start(place, agent, shared=shared, budget=budget, project=project, called=called, now=now_us)
+    return compose_at_start(place, agent, now=now_us, **given)
 
 
-def handoff(
-    place: IndexPlace, agent: str, *, session: str | None, project: str | None, folder: str | None, now_us: int
-) -> Document:
-    """Composes what another agent needs to go on with a session."""
+def handoff(place: IndexPlace, agent: str, **given: Any) -> Document:
+    """Composes what another agent needs to go on with a session: `pages.operations.handoff`."""
     from signet_sync.pages import operations as pages_operations
 
-    return pages_operations.handoff(place, agent, session=session, project=project, folder=folder, now_us=now_us)
+    return pages_operations.handoff(place, agent, **given)
 
 
-def remember(
-    place: IndexPlace,
-    agent: str,
-    *,
-    text: str,
-    kind: str,
-    tags: Sequence[str],
-    private: bool,
-    session: str | None,
-    project: str,
-    now_us: int,
-) -> Document:
+def remember(place: IndexPlace, agent: str, *, text: str, tags: Sequence[str], **given: Any) -> Document:
     """Remembers a text; `waiting` says why no page shows it yet, `events` what happened on the way."""
     from signet_sync.memories import operations as memories_operations
 
     with place.opened() as workspace:
-        done = memories_operations.remember(
-            workspace,
-            agent,
-            text,
-            kind=kind,
-            tags=tuple(tags),
-            private=private,
-            session=session,
-            project=project,
-            now_us=now_us,
-        )
+        done = memories_operations.remember(workspace, agent, text, tags=tuple(tags), **given)
         document = memories_operations.describe_remembered(done)
         return {"memory": document, "waiting": done.waiting, "events": list(workspace.events)}
 
