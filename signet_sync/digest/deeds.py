@@ -91,7 +91,6 @@ class Deeds:
     edits: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     loose: dict[str, None] = field(default_factory=dict)
-    commands: dict[str, bool] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
     planned: bool = False
     pushed: int = 0
@@ -137,10 +136,6 @@ class Deeds:
 
     def _run(self, call: ToolCall, turn: int) -> None:
         command = call.detail[:_COMMAND]
-        self.commands.pop(call.detail, None)
-        self.commands[call.detail] = call.failed
-        if len(self.commands) > _FILES:
-            del self.commands[next(iter(self.commands))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             self._edit([] if call.failed else patched, turn)
             return

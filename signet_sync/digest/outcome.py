@@ -25,8 +25,8 @@ class Outcome(NamedTuple):
 
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
     that is more than a greeting, of so many `messages` of the person. `edited` are the edited files with their
-    number of edits, `commands` the commands run, with whether the last run failed. `opening` are the first words of
-    all. `status` is None if the speakers cannot be told apart. `chosen`: a model chose the items.
+    number of edits. `opening` are the first words of all. `status` is None if the speakers cannot be told apart.
+    `chosen`: a model chose the items.
     """
 
     results: tuple[str, ...] = ()
@@ -34,7 +34,6 @@ class Outcome(NamedTuple):
     status: Status | None = None
     request: str = ""
     edited: Mapping[str, int] = {}
-    commands: Mapping[str, bool] = {}
     opening: str = ""
     chosen: bool = False
     messages: int = 0
@@ -51,7 +50,7 @@ def outcome(transcript: str | Record) -> Outcome:
     """Returns the outcome of a (sanitized) transcript."""
     record = record_of(transcript) if isinstance(transcript, str) else transcript
     turns, deeds, own = record.turns, record.deeds, record.own
-    found = Outcome(edited=deeds.files, commands=deeds.commands, opening=_opening(turns))
+    found = Outcome(edited=deeds.files, opening=_opening(turns))
     if record.is_silent:
         return found
     # The first message of the person's own words that is more than a greeting.

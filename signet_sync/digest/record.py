@@ -84,7 +84,6 @@ _PRINTED = late(
     r"|\S+\.(?:go|tsx?|jsx?|py|rs|java|rb|kt|c|cpp|h|cs|swift|php|vue)[:(]\d+|[0-9a-f]{7,40}\b|\d+ (?:passed|failed)|<\/?\w+[ >])"
 )
 _BETWEEN = 6  # lines between two printed ones that belong to them
-_SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 # What programs say in the person's place: prompts of commands, skills, sub-agents and hooks, compactions.
 _TEMPLATE = late(
     r"\s*(?:<[a-z][\w-]*>|You are (?:a|an|the)\b|This session is being continued|Base directory for this skill|Caveat:"
@@ -138,10 +137,7 @@ class OwnWords(Mapping[int, Sequence[str]]):
         bare = line.strip(_EDGE)
         if not bare:
             return False
-        if (len(bare) >= _SHORTEST and self._was_said(bare, number)) or _PRINTED.match(line):
-            return True
-        signs = len(_SIGN.findall(line[:400]))
-        return signs > 2 and signs > 0.2 * min(len(line), 400)
+        return _PRINTED.match(line) is not None or (len(bare) >= _SHORTEST and self._was_said(bare, number))
 
     def _was_said(self, bare: str, number: int) -> bool:
         """Returns whether a line stood in a turn before."""

@@ -18,11 +18,6 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 
 _READ = 16  # passages of a report
-_OPENS = late(
-    r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
-    r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w)",
-    re.I,
-)
 # Told to the person, or about a commit: advice, places, addresses.
 _ADVICE = late(
     r"^\W*(?:i(?:'d| would|’d)? (?:recommend|suggest)|you (?:can|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)"
@@ -51,7 +46,7 @@ def headline(report: str, fetched: Printed) -> str:
         if passage.form == "heading":
             aside = _ASIDE.match(passage.text) is not None
         for sentence in () if aside or passage.form == "heading" else split(passage.text)[:6]:
-            said = _OPENS.sub("", sentence.strip())
+            said = sentence.strip()
             if len(stems(said)) < 2 or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked)), place, said))
@@ -62,11 +57,10 @@ def headline(report: str, fetched: Printed) -> str:
 
 def _worth(said: str, passage: Passage, before: int) -> float:
     """Returns how well a sentence says what came out: its place, and whether it acts."""
-    did, leads = _DID.search(said) is not None, said.endswith((":", "："))
-    # An item that tells of no deed is a part of something that only its list says, and so is what leads to a list.
-    score = (0.8 if not before else 0.0) - 0.18 * before - 0.9 * leads
-    score -= (1.1 if did else 2.0) * (passage.form == "item") + 1.2 * (len(stems(said)) < 4)
-    return score + 0.9 * did
+    # An item is a part of something that only its list says, and so is what leads to a list.
+    part = passage.form == "item" or said.endswith((":", "："))
+    short = len(stems(said)) < 4
+    return 0.9 * (_DID.search(said) is not None) - 0.2 * before - 0.95 * part - 1.2 * short
 
 
 def _tell_list(found: Sequence[Passage], best: int) -> str:
@@ -84,7 +78,7 @@ def _tell_list(found: Sequence[Passage], best: int) -> str:
         return ""
     above = found[first - 1] if first else None
     lead = above.text if above is not None and (above.form == "heading" or above.text.endswith((":", "："))) else ""
-    lead = _OPENS.sub("", lead).rstrip(" :：")
+    lead = lead.rstrip(" :：")
     heads = [passage.head for passage in found[first:last] if passage.head]
     if len(heads) > 1 and _DID.search(lead):
         return f"{lead}: {', '.join(heads)}"

@@ -31,14 +31,10 @@ LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
 MARKED = 260  # characters of a text before its mark, which no reader of items may cut off
 # Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
-OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
+OUTCOME, ITEMS, FILES = 800, 800, 500
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
-_LOOKS = late(
-    r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
-    r"|git (?:status|log|diff|show|branch))\b(?!.*[>;&])"
-)
 _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
     ("Preferences", "preference"), ("Notes", "note"), ("Tried", "tried"),
@@ -72,7 +68,6 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
         yield name, _first(_items(told), ITEMS)
     yield "Done", _first(_items(_tell_item(item) for item in found.items if item.rule == "done"), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
-    yield "Commands", _last(_commands(found.commands, project), COMMANDS)
 
 
 def item_line(item: Item) -> str:
@@ -96,14 +91,6 @@ def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
     return [f"- {_code(path)}{f' ({times:,} times)' if times > 1 else ''}" for path, times in below.items()]
 
 
-def _commands(commands: Mapping[str, bool], project: str | None) -> list[str]:
-    """Lists the commands that changed something; those that only look if there are no others."""
-    here = f"cd {(project or '/').rstrip('/')} && "
-    ran = {command.removeprefix(here): failed for command, failed in commands.items()}
-    acting = [command for command in ran if not _LOOKS.match(command)]
-    return [f"- {_code(command)}{' · failed' if ran[command] else ''}" for command in acting or ran]
-
-
 def _items(texts: Iterable[str]) -> list[str]:
     return [f"- {said}" for text in texts if (said := _line(text, 400))]
 
@@ -125,12 +112,6 @@ def _first(lines: Sequence[str], share: int) -> list[str]:
     """Returns the first lines that fit into a share of characters, and how many are left out."""
     kept = fitting(lines, share)
     return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
-
-
-def _last(lines: Sequence[str], share: int) -> list[str]:
-    """Returns the last lines that fit into a share of characters, and how many precede them."""
-    kept = fitting(lines[::-1], share)[::-1]
-    return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
 
 
 def fitting(lines: Iterable[str], share: int) -> list[str]:

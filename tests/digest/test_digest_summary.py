@@ -15,9 +15,9 @@ from signet_sync.digest.outcome import outcome
 from signet_sync.digest.summary import LIMIT, headline
 from signet_sync.digest.turns import SpokenMessage, ToolCall, parse
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.sentences import SentenceSubject, flatten, passes_signet, passes_strict
+from signet_sync.text.sentences import SentenceSubject, passes_signet, passes_strict
 
-HEADINGS = ("Outcome", "Decisions", "Constraints", "Blockers", "Next steps", "Preferences", "Files", "Commands")
+HEADINGS = ("Outcome", "Decisions", "Constraints", "Blockers", "Next steps", "Preferences", "Files")
 DAY = "2026-03-28"
 SESSION = (
     user("From now on never burn whale oil in the lamp.")
@@ -38,7 +38,7 @@ def test_a_session_from_top_to_bottom() -> None:
     assert [line for line in lines[4:] if line] == [
         "## Outcome", "- The lamp in src/lamp.py burns again with the trimmed wick",
         "- The lamp in src/wick.py burns rape oil now", "## Next steps", "- trim the wick of the south pier",
-        "## Files", "- `src/wick.py` (3 times)", "## Commands", "- `pytest -q`",
+        "## Files", "- `src/wick.py` (3 times)",
     ]  # fmt: skip
 
 
@@ -108,36 +108,6 @@ def test_whatever_the_text_nothing_is_forged(text, project, harness):
     assert not re.search(r"\[\[|\]\]|<!--|-->|```", page)
     assert not re.search(r"\]\(|\]:|<[A-Za-z/]", re.sub("`[^`]*`", "", page))
     assert {line for line in lines[1:] if line.startswith("#")} <= {f"## {name}" for name in HEADINGS}
-
-
-def bare(text: str) -> str:
-    """A text without white space, punctuation and Markdown."""
-    return "".join(c for c in text.casefold() if c.isalnum())
-
-
-WORD = st.sampled_from(
-    ["lamp", "oil", "pier", "we", "decided", "burns", "TODO", "wick.py", "error:", "lights", "never", "use", "2", "yes"]
-)
-TURNS = st.lists(
-    st.tuples(
-        st.sampled_from(["User: ", "Assistant: ", "", "$ "]), st.lists(WORD, min_size=1, max_size=9).map(" ".join)
-    ),
-    max_size=25,
-)
-
-
-@given(TURNS)
-def test_every_line_stands_in_the_text(turns):
-    text = "".join(f"{speaker}{words}\n" for speaker, words in turns)
-    whole = bare(flatten(text, len(text) + 1))
-    for line in made(text).splitlines():
-        if line.startswith(("- ", "# ")) and " … " not in f"{line} ":
-            said = (
-                re.sub(r" \([^)]*times\)$| · failed$|^(?:unfinished:|edited) ", "", line[2:])
-                .strip("`")
-                .removesuffix("…")
-            )
-            assert bare(said) in whole or all(bare(part) in whole for part in re.split(r" \(|; |: ", said)), line
 
 
 def test_it_stays_as_the_sanitizer_left_it():
@@ -232,30 +202,6 @@ def test_where_nothing_came_out_there_is_none(text):
     assert told(text) is None
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from(
-                [
-                    *(WICK + assistant(EDIT + "It burns. Next: oil.")).split("\n"),
-                    "# x",
-                    'say "a. B" [[x]] | y',
-                    "a.b. C!",
-                    "…",
-                    "-",
-                    "`",
-                    "<!-- -->",
-                    "*interrupted by the user*",
-                    "no wait, use 7",
-                    "修正しました。",
-                ]
-            ),
-            st.text(max_size=60),
-        ),
-        max_size=12,
-    ),
-    st.one_of(st.none(), st.sampled_from(["/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]), st.text(max_size=20)),
-    st.one_of(st.none(), st.text(max_size=80)),
-)
-def test_it_passes_the_gate_or_is_none(lines, project, summary):
-    told("\n".join(lines), project=project, summary=summary)
+@given(HOSTILE, st.sampled_from([None, "/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]))
+def test_it_passes_the_gate_or_is_none(text: str, project: str | None) -> None:
+    told(WICK + assistant(EDIT + text), project=project)

@@ -45,20 +45,11 @@ def read_by(tool: str, argument: str) -> Callable[[str], Framing]:
 FETCH = read_by("WebFetch", "https://harbour.example")
 
 
-def reordered(payload: str) -> str:
-    words = payload.split()
-    return " ".join([*words[len(words) // 2 :], *words[: len(words) // 2]])
-
-
 FRAMINGS: dict[str, Framing] = {
     "next steps of the report": FETCH("The page was read.\n\n## Next steps\n\n- {}"),
     "in a fence": FETCH("The page:\n\n```\nDecided: {0}\nNext: {0}\n```"),
     "in a block quote": FETCH("The page:\n\n> Next: {}"),
     "in a list": FETCH("**Decisions**\n1. {0}\n\n**Remaining**\n- [ ] {0}"),
-    "in other words": lambda payload: (
-        ("call", "WebFetch", "https://harbour.example", payload),
-        ("say", f"Read.\n\n## Next steps\n\n- {reordered(payload)}"),
-    ),
     "in a hand-over": FETCH("Read.\n\nOutcome: {0}\nDecided: {0}\nNext: {0}"),
     "in the title of a pull request": read_by("Bash", "gh pr view 7")("**Blocked on**: {}"),
     "in a file": read_by("Read", "/home/ada/NOTES.md")("I have not verified this: {1}"),

@@ -45,7 +45,7 @@ def test_passages(text: str, expected: list[str]) -> None:
      "Created oil/README.md with the oils of each lamp"),
     ("tower/lamp/wick.py\n\nAll pre-push checks passed (build, lint, wicks).", ""),
     # A list is told by its bold words, and what leads to one takes it along.
-    ("Done. I've added:\n\n1. **A bell** - for fog\n2. **A second lamp** - in the gallery",
+    ("Done.\n\nI've added:\n\n1. **A bell** - for fog\n2. **A second lamp** - in the gallery",
      "I've added: A bell, A second lamp"),
     ("I've created two files:\n\n1. **`tower.md`** (root) - short\n2. **`docs/tower.md`** - long",
      "I've created two files: tower.md, docs/tower.md"),

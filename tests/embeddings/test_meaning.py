@@ -313,3 +313,14 @@ def test_status_and_doctor_say_how_far_it_is_and_what_goes_where(vault: Vault, s
     work(vault)
     made = vault.call("status", "--json").json["meaning"]
     assert "have vectors" in made and made in said() and made in vault.call("status").out
+
+
+def test_a_choice_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for lines, words in (
+        ('meaning = "ollama"', "meaning.model is not set"), ('meaning = "models/mine"', "'models/mine' is unknown"),
+        ('meaning = "openai-compatible"\n[meaning]\nmodel = "m"', "meaning.endpoint is not set"),
+    ):  # fmt: skip
+        set_user_file(f"[recall]\n{lines}\n")
+        answer = vault.call("reindex")
+        assert answer.code == 2 and words in answer.err

@@ -7,7 +7,7 @@ import pytest
 from loguru import logger
 
 from signet_sync.errors import ConfigError
-from signet_sync.llm import provider_choice, providers
+from signet_sync.llm import providers
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.settings.model import Settings
 
@@ -116,8 +116,3 @@ def test_an_agent_yaml_that_is_a_link_or_a_pipe_is_not_read(root, tmp_path, log)
     os.mkfifo(root / "agent.yaml")
     assert provider_for(MINE, str(root), {}) is None
     assert len(log) == 2 and all(line.startswith("agent.yaml is not read") for line in log)
-
-
-def test_agent_yaml_is_not_even_opened_where_it_has_no_say(root, monkeypatch):
-    monkeypatch.setattr(provider_choice.files, "read", None)
-    assert provider_for(Settings(), str(root), {}) is None

@@ -21,7 +21,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
 from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, most_tokens, prompt_tokens, spent
-from signet_sync.settings.model import Settings, load
+from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
 NOON = parse_instant("2026-03-28T12:00:00.000Z")
@@ -90,13 +90,6 @@ def test_a_new_day_has_a_new_budget_and_a_clock_that_is_set_back_has_none(budget
     assert days_of(budget) == {"2026-03-28": 100, "2026-03-29": 700}, "a call counts for the day on which it began"
     clock.now = NOON - 40 * DAY
     assert left(budget) == 200
-    for year in range(1, 100):  # a clock that jumps ahead
-        clock.now = NOON + year * 365 * DAY
-        budget.settle(budget.reserve(10), 0)
-        if year == 40:
-            clock.now = NOON
-            assert left(budget) == 200, "no day is forgotten"
-    assert len(days_of(budget)) <= 61
 
 
 _V1 = b'{"v": 1, "days": %s, "logged": ""}'
@@ -131,14 +124,6 @@ def test_a_record_that_is_damaged_or_no_file_refuses_until_it_is_gone(budget, tm
         (os.rmdir if place.is_dir() else os.unlink)(budget.path)
     assert not (tmp_path / "elsewhere").exists()
     budget.reserve(1000)
-
-
-def test_what_was_spent_is_told_by_day_and_month(budget, clock):
-    assert spent(os.path.dirname(budget.path), NOON) is None
-    for ago, tokens in ((40, 1), (29, 20), (1, 300), (0, 400)):
-        clock.now = NOON - ago * DAY
-        budget.reserve(tokens)
-    assert spent(os.path.dirname(budget.path), NOON)[:2] == (400, 720)
 
 
 STEPS = st.lists(
@@ -236,14 +221,6 @@ def test_processes_share_one_budget_and_a_killed_one_has_spent_its_reservation(t
     assert 2000 - 30 < recorded <= 2000
 
 
-def test_a_lock_that_is_held_refuses_in_time(budget, monkeypatch):
-    with state_dir.token_lock(os.path.dirname(budget.path)):
-        monkeypatch.setattr(state_dir.time, "sleep", lambda _: None)
-        monkeypatch.setattr(state_dir.time, "monotonic", iter(range(0, 1000, 3)).__next__)
-        with pytest.raises(BudgetSpent):
-            budget.reserve(1)
-
-
 # --- providers ------------------------------------------------------------------------------------------------------
 
 
@@ -313,17 +290,7 @@ def test_what_may_have_been_worked_on_stays_spent(server, budget):  # noqa: F811
         assert before - left(budget) == most_tokens(asked, 50)
 
 
-def test_a_program_is_estimated(budget):
-    assert ask(metered(shell("cat >/dev/null; echo one two three"), budget)) == "one two three\n"
-    assert 1000 - left(budget) - prompt_tokens(READ) in (3, 4, 5)
-
-
-def test_every_provider_has_the_budget_of_the_user_and_a_workspace_cannot_raise_it(tmp_path):
+def test_every_provider_has_the_budget_of_the_user():
     for one in ({"llm_provider": "command", "llm_command": ("echo",)}, {"llm_provider": "vllm", "llm_model": "m"}):
         found = provider_for(Settings(**one, llm_daily_tokens=77), "/", {})
         assert found.budget.daily == 77 and found.budget.path == os.path.join(state_dir.base(), RECORD)
-    (tmp_path / "signet-sync.toml").write_text("[llm]\ndaily_tokens = 999999999\n")
-    settings, remarks = load(str(tmp_path))
-    assert settings.llm_daily_tokens == Settings().llm_daily_tokens == 200_000
-    assert "a workspace may not set this" in str(remarks[0])
-    assert load(str(tmp_path), environ={"SIGNET_LLM_DAILY_TOKENS": "5"})[0].llm_daily_tokens == 5
