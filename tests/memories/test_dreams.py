@@ -3,17 +3,14 @@
 Tests of the original's list (docs/internals/conformance.md) have its names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import agents
 import pytest
 from agents import Counted, Inside, until
-from recall_event import RecallEvent
 from signet_writer import process_of
 from workbench import Answer, Vault, tree
 
@@ -41,6 +38,14 @@ ASKED = ("Luis", "Bogota", "who prefers Spanish")
 OF_KATE = ("Kate", "WhatsApp", "short replies")
 
 quick = agents.quick
+
+
+class RecallEvent(NamedTuple):
+    """A hit of `recall` on a memory: the query as stored, its score (0 to 1), microseconds since 1970 UTC."""
+
+    query: str
+    score: float
+    at_us: int
 
 
 @pytest.fixture
@@ -227,16 +232,6 @@ def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> Non
     assert promoted(dream(vault)) == promoted(told)
 
 
-def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vault) -> None:
-    luis = filled(vault)
-    dream(vault)
-    kate = filled(vault, KATE, OF_KATE)
-    dream(vault)
-    assert vault.rows("select promoted from dream_sweeps") == [(2,)]
-    assert {luis, kate} == set(re.findall(r"\^(m-\w+)", section(vault.page())))
-    assert vault.page("DREAMS.md").count("## Dreamed 2026-03-29 12:00 UTC") == 1
-
-
 def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Vault, database: Database) -> None:
     luis, kate, lamp = (remember(vault, text) for text in (LUIS, KATE, "The lamp is lit at dusk"))
     hit(database, luis, *hits(0.5, 0.5, 0.5, queries=2, at_us=NOW_US - DAY))
@@ -305,19 +300,6 @@ def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vau
         assert vault.rows("select * from unscrubbed_memories") == []
 
 
-def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
-    luis = filled(vault)
-    before = vault.page()
-    with process_of(vault.root):
-        answer = done(vault, "dream", "--now", NOW)
-        assert "1 promoted into MEMORY.md" in answer.out
-        assert "MEMORY.md is held back: a Signet daemon" in answer.err
-        assert vault.page() == before and not (vault / "DREAMS.md").exists()
-        assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
-    vault.reindex()
-    assert luis in section(vault.page()) and luis in vault.page("DREAMS.md")
-
-
 def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault: Vault) -> None:
     filled(vault)
     dream(vault)
@@ -329,25 +311,6 @@ def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault:
     (vault / "DREAMS.md").unlink()
     vault.reindex()
     assert vault.page("DREAMS.md") == before
-    filled(vault, KATE, OF_KATE)
-    dream(vault, now=later(days=1))
-    new = vault.page("DREAMS.md")
-    (vault / "DREAMS.md").write_text(before)  # somebody put an old one there
-    vault.reindex()
-    assert vault.page("DREAMS.md") == new != before
-
-
-def test_memory_does_not_wait_for_a_diary_that_cannot_be_written(vault: Vault) -> None:
-    luis = filled(vault)
-    remember(vault, KATE)
-    (vault / "DREAMS.md").mkdir()
-    answer = done(vault, "dream", "--now", NOW)
-    assert answer.err.startswith("DREAMS.md: the page could not be written") and luis in section(vault.page())
-    done(vault, "forget", luis, "--now", NOW)
-    assert luis not in vault.page()
-    (vault / "DREAMS.md").rmdir()
-    vault.reindex()
-    assert "- 1 forgotten since" in vault.page("DREAMS.md")
 
 
 # ── when ──

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -13,22 +12,15 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from invented_secrets import some
 from workbench import NOW, ROOT, Answer, Vault, numbered
 
-from signet_sync.app.workspace import opened
-from signet_sync.errors import UsageError
-from signet_sync.formats.statement import Word
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.pages.store.views import project_inputs
-from signet_sync.settings.model import Settings
-from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import counts
-from signet_sync.text.memory import LONGEST, memory_id, tags_of
+from signet_sync.text.memory import LONGEST
 
 SECRET = "ghp_" + some(Random(8), 36)
 # Full text writes only what a word does not share with the one before it in order: the first letters are left out.
@@ -195,10 +187,6 @@ def test_a_tombstone_of_another_machine_takes_the_memory_too(vault: Vault) -> No
     assert leaks(vault) == []
 
 
-def who(number: int) -> dict[str, Any]:
-    return {key: value for key, value in numbered(number).items() if key in ("session_id", "captured_at")}
-
-
 # ── forgetting ──
 
 
@@ -338,11 +326,6 @@ def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:
     assert first["id"] == statement and first["text"] and (second["id"], second["pinned_at"]) == (memory, NOW)
     assert TEXT[:60] in second["text"] and f"^{memory}  {second['text']}\n" in vault.call("pin").out
     assert vault.call("pin", "--agent", "scout", "--json").json == {"pins": []}
-    with opened(str(vault.root), Settings()) as workspace:  # what is gone can still be unpinned
-        word_files.add(workspace, [Word("default", "f-abcdefghijkl", "pinned", NOW)])
-    vault.reindex()
-    assert vault.call("pin", "--remove", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
-    assert len(vault.rows("select * from pins")) == 2
 
 
 # ── telemetry ──
@@ -362,73 +345,3 @@ def test_accesses_are_counted_up_to_each_day_and_up_to_the_one_before() -> None:
     for day, row in expected:
         assert counts.count_ids(database, "a", [node, node], day)
         assert list(database.execute("select accesses, last_day, before, before_day from node_telemetry")) == [row]
-
-
-def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
-    database = Database(str(tmp_path / "x.db"), wait_ms=10)
-    assert counts.count_ids(database, "a", ["agent:main:main#3", "memory/x.md", "^m-abcdefghijkl", "m-abc"], "d")
-    assert not database.value("select count(*) from node_telemetry")
-    other = Database(str(tmp_path / "x.db"))
-    with other.transaction():
-        assert counts.count_ids(database, "a", ["m-abcdefghijkl"], "2026-03-28") is False
-    other.close()
-    database.close()
-
-
-# ── agents apart, and the desk ──
-
-AGENTS, TEXTS = ("a", "b"), ("tabs", "blanks", "both of them")
-ORIGINS = (memories.OWN_WORD, ("token", "s1"), ("token", "s2"), ("other", "s1"))
-
-
-def memory_of(agent_id: str, text: str) -> Memory:
-    return Memory(agent_id, memory_id(agent_id, "note", text), "note", text, (), False, NOW)
-
-
-AGENT, WORDS, FROM = (st.sampled_from(choice) for choice in (AGENTS, TEXTS, ORIGINS))
-STEPS = st.one_of(
-    st.tuples(st.just("remember"), AGENT, WORDS, FROM),
-    st.tuples(st.just("forget"), AGENT, WORDS, st.none()),
-    st.tuples(st.just("remove"), AGENT, st.sampled_from(["token", "other"]), st.sampled_from([(), ("s1",), ("s2",)])),
-)
-
-
-@given(st.lists(STEPS, max_size=25))
-def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str, Any, Any]]) -> None:
-    """Against a model: for each agent and text the set of its sources."""
-    database = Database(":memory:")
-    model: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for what, agent, text, more in steps:
-        if what == "remember":
-            memories.store(database, memory_of(agent, text), more)
-            model.setdefault((agent, text), set()).add(more)
-        elif what == "forget":
-            memories.forget(database, agent, [memory_of(agent, text).id])
-            model.pop((agent, text), None)
-        elif what == "remove":
-            memories.forget_session(database, agent, text, more)
-            for key in [key for key in model if key[0] == agent]:
-                model[key] = {o for o in model[key] if o[0] != text or (more and o[1] not in more)}
-                if not model[key]:
-                    del model[key]
-    assert set(database.execute("select agent_id, content from memories")) == set(model)
-    assert set(database.execute("select agent_id, text from texts")) == set(model)
-    assert {tuple(row) for row in database.execute("select agent_id, memory_id, session_token, session_id from"
-                                                   " memory_sources")} == {
-        (agent, memory_of(agent, text).id, *origin) for (agent, text), origins in model.items() for origin in origins
-    }  # fmt: skip
-    assert sorted(line[:4] for line in memories.lines(database)) == sorted(
-        (agent, "memory", memory_of(agent, text).id, text) for agent, text in model
-    )
-    database.execute("insert into said(said) values('integrity-check')")
-    database.close()
-
-
-@given(st.lists(st.text(max_size=20), max_size=5))
-def test_tags_are_words(given_tags: list[str]) -> None:
-    try:
-        tags = tags_of(given_tags)
-    except UsageError as error:
-        assert error.code == "tag-invalid"
-        return
-    assert tags == tuple(sorted(set(tags))) == tags_of(tags) and json.loads(json.dumps(tags)) == list(tags)

@@ -83,12 +83,6 @@ def test_what_is_newer_used_more_or_used_later_is_never_worth_less(kind, now, at
     assert value <= score(kind, at, now, accesses=uses, last_access_us=later)
 
 
-@given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)
-def test_pins_never_decay(kind, at, now, later, uses, last):
-    given_ = {"accesses": uses, "pinned": True}
-    assert score(kind, at, now, last_access_us=last, **given_) == score(kind, at, later, last_access_us=None, **given_)
-
-
 def test_the_ranking():
     entries = {
         "pinned, worth little": rank(0.1, 1, "b", pinned=True),
@@ -103,9 +97,6 @@ def test_the_ranking():
 
 # ── promotion ──
 
-LARGE = st.integers(1, 1 << 62)
-ANY_TOTALS = st.builds(Totals, LARGE, st.floats(-1e300, 1e300), INSTANTS, queries=LARGE, days=LARGE)
-
 
 def hits(count: int, queries: int = 1, days: int = 1, mean: float = 1.0, age: float = 0.0) -> Totals:
     return Totals(count, count * mean, NOW - int(age * DAY), queries, days)
@@ -115,19 +106,15 @@ def hits(count: int, queries: int = 1, days: int = 1, mean: float = 1.0, age: fl
     (hits(1), {"frequency": 0.3562, "recency": 1, "diversity": 0.2, "unique_days": 1}),
     (hits(5), {"frequency": 0.9208, "recall_count": 5}),
     (hits(6), {"frequency": 1.0}),
-    (hits(50), {"frequency": 1.0}),
     (Totals(3, 1.5, NOW, 1, 1), {"relevance": 0.5}),
     (hits(9, 4), {"diversity": 0.8}),
     (hits(9, 5), {"diversity": 1.0}),
-    (hits(9, 6), {"diversity": 1.0}),
     # The original takes the larger of queries and days (1.0 here), the specification distinct queries.
     (hits(5, 1, 5), {"diversity": 0.2, "unique_days": 5}),
     (hits(1, age=1), {"recency": 0.9057}),
     (hits(1, age=7), {"recency": 0.5}),
-    (hits(1, age=30), {"recency": 0.0513}),
     (hits(1, age=-3), {"recency": 1}),  # a clock that was set back
     (hits(3, 3, 1, 1.0), {"score": 0.73098}),
-    (hits(3, 2, 1, 0.2), {"score": 0.46098}),
     # With our half-life of a week instead of the original's ninety days, what is old weighs less.
     (hits(5, 3, 3, 0.5, age=3), {"score": 0.63244}),
     (hits(3, 2, 1, 0.1, age=180), {"score": 0.28098}),
@@ -139,15 +126,6 @@ def hits(count: int, queries: int = 1, days: int = 1, mean: float = 1.0, age: fl
 def test_signals_and_score_by_hand(total: Totals, expected: dict[str, float]) -> None:
     found = weigh("m-a", total, NOW)._asdict()
     assert {one: found[one] for one in expected} == pytest.approx(expected, abs=5e-5)
-
-
-@given(ANY_TOTALS, INSTANTS, st.integers(0, 1 << 62))
-def test_signals_and_score_are_bounded_and_time_moves_only_recency_down(total: Totals, now_us: int, later: int) -> None:
-    early, late = weigh("m", total, now_us), weigh("m", total, now_us + later)
-    assert all(0 <= value <= 1 for value in (early.frequency, early.relevance, early.recency, early.diversity))
-    assert 0 <= early.score <= sum(SIGNALS.values()) * (1 + 1e-12)
-    assert late.recency <= early.recency and late.score <= early.score
-    assert late._replace(recency=0, score=0) == early._replace(recency=0, score=0)
 
 
 @pytest.mark.parametrize(("total", "rises"), [
