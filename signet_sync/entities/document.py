@@ -24,6 +24,7 @@ KEY_LENGTH = 8
 _BLANKS = " \t\r\n"
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*(?:\r\n|\r|\n))+")
 _ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)
 _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:\s|$)", re.ASCII)
@@ -229,62 +230,43 @@ def body_sha(section: DocumentSection) -> str:
 
 def replace(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Replaces the text of a section. Raises as `find`."""
-    return _with_text(document, find(document, name), "", "", text)
+    return _with_text(document, find(document, name), text)
 
 
 def append(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends paragraphs to a section. Raises as `find`."""
     section = find(document, name)
-    return _with_text(document, section, _trim(section.body)[1], "\n\n", text)
+    return _with_text(document, section, text, _inner(section), "\n\n")
 
 
 def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends an item to a section. Raises as `find`."""
     section = find(document, name)
-    kept = _trim(section.body)[1]
+    kept = _inner(section)
     # It follows on the next line if all lines after the last blank one belong to a list.
     last = takewhile(lambda line: line.strip(_BLANKS), reversed(_LINE_END.split(kept)))
-    gap = "\n" if all(map(_LIST_LINE.match, last)) else "\n\n"
-    return _with_text(document, section, kept, gap, f"- {text}")
+    return _with_text(document, section, f"- {text}", kept, "\n" if all(map(_LIST_LINE.match, last)) else "\n\n")
 
 
-def _with_text(document: EntityDocument, section: DocumentSection, kept: str, gap: str, text: str) -> EntityDocument:
+def _with_text(
+    document: EntityDocument, section: DocumentSection, text: str, kept: str = "", gap: str = ""
+) -> EntityDocument:
     """Gives a section a text, after a part of the old one that is kept; uses the line ends of the file."""
-    added = (gap + text if kept else text).replace("\n", _line_end(document.head))
-    return _with_body(document, section, _lay(document, section, kept + added))
-
-
-def _with_body(document: EntityDocument, section: DocumentSection, body: str) -> EntityDocument:
+    end = _line_end(document.head)
+    text = kept + (gap + text if kept else text).replace("\n", end)
+    # Without a blank line below it some texts would include the next heading.
+    below = "" if section is document.sections[-1] else end
+    body = f"{end}{text}{end}{below}" if text else below
     opening = section.opening
     if body and not opening.endswith(("\n", "\r")):  # the file ended directly after the anchor
-        opening += _line_end(document.head)
+        opening += end
     new = but(section, opening=opening, body=body)
     return but(document, sections=tuple(new if one is section else one for one in document.sections))
 
 
-def _lay(document: EntityDocument, section: DocumentSection, text: str) -> str:
-    """Returns a body with the blank lines of the old one around `text`, and as many as Markdown needs."""
-    end, is_last = _line_end(document.head), section is document.sections[-1]
-    if not text:
-        return "" if is_last else end
-    lead, old, trail = _trim(section.body)
-    if not old:
-        return f"{end}{text}{end if is_last else end * 2}"
-    if not is_last and len(_LINE_END.findall(trail)) < 2:
-        # Without a blank line some texts would include the next heading.
-        trail = end * 2
-    return f"{lead}{text}{trail}"
-
-
-def _trim(body: str) -> tuple[str, str, str]:
-    """Splits a body into the blank lines above, the text, and what is blank below it."""
-    text, lead = body, ""
-    for line in _LINES.findall(body):
-        if line.strip(_BLANKS) or not line.endswith(("\r", "\n")):
-            break
-        lead += line
-    text = body[len(lead) :].rstrip(_BLANKS)
-    return lead, text, body[len(lead) + len(text) :]
+def _inner(section: DocumentSection) -> str:
+    """Returns a section's body without the blank lines around it, with the line ends of the file."""
+    return _BLANK_LINES.sub("", section.body, count=1).rstrip(_BLANKS)
 
 
 def _line_end(text: str) -> str:
@@ -344,7 +326,8 @@ def prune_item(document: EntityDocument, name: str, item: str) -> tuple[EntityDo
         # What the markers of one list have in common: the bullet, or the sign after the number.
         marks = [section.body[one.start : one.end].lstrip().lstrip("0123456789")[0] for one in beside]
         gap = "" if len(marks) == 2 and marks[0] == marks[1] else _line_end(document.head)
-    return _with_body(document, section, _lay(document, section, _trim(before + gap + after)[1])), gone.text
+    kept = _inner(but(section, body=before + gap + after))
+    return _with_text(document, section, "", kept), gone.text
 
 
 # ── frontmatter and title ──

@@ -14,10 +14,9 @@ from typing import Any
 
 from signet_sync.entities import document, observe, replay, sections
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.agent_text import SafeText, fit_item
+from signet_sync.entities.agent_text import fit_item
 from signet_sync.entities.events import Event
-from signet_sync.entities.observe import Write
-from signet_sync.entities.repository import PATTERN, Entity, EntityRepository
+from signet_sync.entities.repository import PATTERN, EntityRepository
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import wikilink
@@ -32,7 +31,6 @@ GROUP_MEMBERS = 3  # connected entities that are a group
 LIMIT = 10
 OVERVIEW = "overview"
 _NAMED = 6
-_MOST = 40
 
 
 def patterns(entities: Iterable[EntityFile]) -> list[str]:
@@ -84,7 +82,7 @@ def _name(row: EntityFile) -> str:
 
 
 def update_patterns(repo: EntityRepository) -> bool:
-    """Adds new patterns and prunes those that no longer hold; returns whether it wrote.
+    """Adds new patterns and takes out those that no longer hold, in one edit; returns whether it wrote.
 
     Does nothing without a user, or if a person has locked or pinned the section. The workspace's lock is held.
     """
@@ -92,33 +90,16 @@ def update_patterns(repo: EntityRepository) -> bool:
     wanted = [fit_item(PATTERN + line) for line in patterns(rows)]
     # The first by title if there are several.
     user = next((row.id for row in rows if row.kind == "user" and row.status != "deprecated"), None)
-    wrote = False
-    # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
-    for _ in range(_MOST if user is not None else 0):
-        entity = observe.load_quietly(repo, user or "")
-        planned = _plan_pattern(repo, entity, wanted) if entity is not None else None
-        if planned is None:
-            break
-        observe.write(repo, planned)
-        wrote = True
-    return wrote
-
-
-def _plan_pattern(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> Write | None:
-    """Plans one item to prune or to add; returns None if nothing is left to do."""
+    entity = observe.load_quietly(repo, user) if user is not None else None
+    if entity is None:
+        return False
     try:
         where = sections.find_target(entity, OVERVIEW)
         sections.refuse_guarded(entity, where, "observer")
     except UsageError:
-        return None
+        return False
     known = [item for item in document.items(where.section) if item.text.startswith(PATTERN)]
-    texts = [item.text for item in known]
-    for item in known:
-        if item.text not in wanted or texts.index(item.text) != known.index(item):
-            after, gone = document.prune_item(where.document, where.section.name, str(item.number))
-            said = {"reason": "no relationships say so any more", "gone": gone}
-            return sections.plan_edit(repo, where, after, "prune_item", "observer", text=said)
-    missing = [text for text in wanted if text not in texts]
+    missing = [text for text in wanted if text not in {item.text for item in known}]
     pruned: set[str] = set()  # the patterns that somebody else than we took out last
     for event in repo.log.of(entity.id) if missing else ():
         old, new = (
@@ -126,11 +107,21 @@ def _plan_pattern(repo: EntityRepository, entity: Entity, wanted: list[SafeText]
             for text in replay.section_texts(event).get(OVERVIEW, ("", ""))
         )
         pruned = (pruned | (old - new if event.actor != "observer" else set())) - new
+    missing = [text for text in missing if text not in pruned]
+    after, kept = where.document, set[str]()
+    for item in reversed(known):
+        if item.text not in wanted or item.text in kept:
+            after, _ = document.prune_item(after, OVERVIEW, str(item.number))
+        kept.add(item.text)
     for text in missing:
-        if text not in pruned:
-            after = document.append_item(where.document, where.section.name, text)
-            return sections.plan_edit(repo, where, after, "append_item", "observer")
-    return None
+        after = document.append_item(after, OVERVIEW, text)
+    read = {item.text for item in document.items(document.find(after, OVERVIEW))}
+    # An item that is read differently because of a person's Markdown would be added without end.
+    if after == where.document or not read.issuperset(missing):
+        return False
+    said = {"reason": "as relationships say"}
+    observe.write(repo, sections.plan_edit(repo, where, after, "set", "observer", text=said))
+    return True
 
 
 # ── days ──
