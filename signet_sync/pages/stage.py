@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError, reason
@@ -246,8 +245,7 @@ def _write_log(run: Pass, agent_id: str) -> None:
     """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
 
     Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
-    session also marked its pages stale, so neither a crash nor a hold loses them. Paths that are no regular files are
-    reported; other pages are written anyway.
+    session also marked its pages stale, so neither a crash nor a hold loses them.
     """
     workspace, database = run.workspace, run.database
     texts: dict[str, str | None] = {}
@@ -264,14 +262,9 @@ def _write_log(run: Pass, agent_id: str) -> None:
     folders: set[str] = set()
     written: dict[str, PageState] = {}
     for path, text in (*_compose_log(database, agent_id, days, counts), *texts.items()):
-        status = files.status_of(workspace.root, path)
-        if status is not None and not stat.S_ISREG(status.st_mode):
-            kind = files.kind_of(status.st_mode)
-            run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")
-            run.outcome.deferred = True
-        elif status is None and run.outcome.held:
+        if run.outcome.held and files.status_of(workspace.root, path) is None:
             continue
-        elif text is None:
+        if text is None:
             page_files.withdraw(workspace, path)
         else:
             written[path], _ = page_files.publish(run, agent_id, path, text, folders)

@@ -340,10 +340,8 @@ def outcomes(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str,
 
 
 class Told(NamedTuple):
-    """A session, its project, what it came to, and its thread."""
+    """What a session came to, its project and thread."""
 
-    token: str
-    id: str
     project: str
     sentence: str
     thread: str
@@ -352,7 +350,7 @@ class Told(NamedTuple):
 def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
     """Returns by path of an artifact what its session came to."""
     found = database.execute(
-        "select a.source_path, t.session_token, t.session_id, coalesce(a.project, ''), t.sentence, t.thread_id"
+        "select a.source_path, coalesce(a.project, ''), t.sentence, t.thread_id"
         " from json_each(?2) p cross join memory_artifacts a on a.source_path = p.value"
         " join thread_sessions t on t.agent_id = ?1 and t.session_token = a.session_token"
         " and t.session_id = a.session_id",
@@ -373,13 +371,11 @@ def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
 
 
 def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
-    """Returns those of some memories that come from a session alone, and of some statements that it said last."""
+    """Returns those of some memories that come from a session alone."""
     found = database.execute(
         "select s.memory_id from json_each(?1) j"
         " cross join memory_sources s on s.agent_id = ?2 and s.memory_id = j.value"
-        " group by s.memory_id having min(s.session_id = ?3) = 1"
-        " union all select s.id from json_each(?1) j cross join statements s on s.agent_id = ?2 and s.id = j.value"
-        " join sessions n on n.session = -s.artifact where s.newest = 1 and n.session_id = ?3",
+        " group by s.memory_id having min(s.session_id = ?3) = 1",
         (json.dumps(list(ids)), agent_id, session_id),
     )
     return {one for (one,) in found}
