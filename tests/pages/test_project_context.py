@@ -82,6 +82,9 @@ def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_n
     assert told[2].startswith("> person: “The harbour is wide. We ring the bell at night") and told[2].endswith("…”")
     assert told[3:] == ["> agent: “The glass of the pier is clean. … The wick is dry.”"]
     assert set(made.quotes.values()) == {"s-abcdefgh0001"}
+    many = Quote(1, "agent", NOW, " ".join(f"Lamp {n} of the pier burns." for n in range(400)))
+    long = project_text(BoardInputs(quoted=QuotedSession(NOW, (many,))), "", NOW, 5_000, estimate_tokens).text
+    assert 700 < estimate_tokens(long) <= 800
     tight = project_text(seen, "/x/lantern", NOW, 95, estimate_tokens)
     assert told[3] in tight.text and "wide.”" in tight.text and "ferry" not in tight.text and len(tight.left_out) == 2
 
@@ -167,9 +170,12 @@ def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monke
     project = tmp_path / "lantern"
     project.mkdir()
     vault.session(1, project=str(project))
+    for number, place, wish in ((2, "/x/pier", "Call the keeper Jo on Sundays"), (3, None, "Call me Ada of the pier")):
+        vault.session(number, project=place, body=f"# Wishes\n\n## Preferences\n\n- {wish}\n")
     vault.reindex()
     monkeypatch.chdir(project)
     here = vault.call("context").out
+    assert "Call me Ada" in here and "keeper" not in here, "what is said in no project holds in all"
     assert here.startswith("=== Project lantern ===") and "word number1x" in here
     monkeypatch.chdir(tmp_path)
     assert "=== Project lantern ===" not in vault.call("context").out

@@ -18,13 +18,12 @@ from signet_sync.text.sentences import basename, page_cell
 SESSIONS = 200  # of a project, the newest; older ones are not told apart
 # Branches that others are merged into: what came to an end is theirs.
 _TRUNKS = frozenset(("main", "master", "trunk", "develop"))
-_NEWEST = f"""
-    json_each(?2) j cross join thread_sessions t on t.rowid in (select rowid from thread_sessions
-        where agent_id = ?1 and thread_id = j.value and latest_us <= ?3 order by latest_us desc limit {SESSIONS})"""
-_PLACES = f"select distinct t.branch, t.tree from {_NEWEST}"
 _SESSIONS = f"""
     select n.session, t.thread_id, t.branch, t.tree, t.node_id, t.latest_us, t.sentence, coalesce(t.status, ''),
-        t.source_ref from {_NEWEST} join sessions n using (agent_id, session_token, session_id)
+        t.source_ref
+    from json_each(?2) j cross join thread_sessions t on t.rowid in (select rowid from thread_sessions
+        where agent_id = ?1 and thread_id = j.value and latest_us <= ?3 order by latest_us desc limit {SESSIONS})
+    join sessions n using (agent_id, session_token, session_id)
     order by t.latest_us desc, t.node_id"""
 _STEPS = frozenset(("blocker", "next", "question"))  # what is of the branch on which it was said
 
@@ -55,13 +54,13 @@ def tell_branches_apart(
     if here is None:
         return list(threads), [], set()
     tree = normalize_path(real_path(folder).removesuffix(f"/{here.path}"))
-    asked = agent_id, json.dumps([one.id for one in threads]), now_us
-    places = list(database.execute(_PLACES, asked))
+    rows = database.execute(_SESSIONS, (agent_id, json.dumps([one.id for one in threads]), now_us))
+    found = [PlacedSession(*row) for row in rows]
+    places = {(one.branch, one.tree) for one in found}
     at_hand = {(on, at) for on, at in places if (on == here.branch if on and here.branch else at == tree)}
     if not at_hand or len(places) == len(at_hand):
         return list(threads), [], set()
     there = list_standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
-    found = (PlacedSession(*row) for row in database.execute(_SESSIONS, asked))
     # Without the name of its worktree in front.
     ended = [one._replace(sentence=one.sentence.removeprefix(f"{basename(one.tree)}: ")) for one in found]
     near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
