@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -47,10 +46,6 @@ _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
-# Front matter, or a turn of a conversation: a piece of a file or a transcript.
-_PIECE = late(
-    r"^-{3,}(?:\s|$)|(?:^|[.!?…\"]\s)\W{0,2}(?:\b(?:user|assistant|human|system)\W{0,2}:\s|(?:用户|助手)[:：])", re.I
-)
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
@@ -158,8 +153,6 @@ def _items(kind: Kind, text: str, line: int, *, done: bool) -> Iterator[Item]:
 
 def _says_something(text: str) -> bool:
     if text.startswith("…") and _LEFT_OUT.fullmatch(text):
-        return False
-    if (text.startswith("---") or ":" in text or "：" in text) and _PIECE.search(text):
         return False
     return _WORDS.search(text) is not None and (len(text) > 30 or normal(text) not in _NOTHING)
 

@@ -8,11 +8,6 @@ from hypothesis import strategies as st
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.statements.sections import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 
-PIECES = [  # of a file, or of a conversation
-    "---- kind: page ----", '--- kind: page owner: "ana" ---', "Fill the lamps. Assistant: they are full.",
-    "User: fill the lamps", "助手: 好的", "```sh",
-]  # fmt: skip
-
 
 def said(body: str) -> list[tuple[str, str]]:
     return [(item.kind, item.text) for item in items(body)]
@@ -65,8 +60,6 @@ LISTS = {
 def test_lists_and_paragraphs():
     for body, texts in LISTS.items():
         assert [item.text for item in items(body)] == texts, body
-    for text in PIECES:
-        assert said(f"## Decisions\n\n- {text}\n") == [], text
 
 
 def test_lines_count_from_the_body_s_first():
