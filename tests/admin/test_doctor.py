@@ -228,20 +228,6 @@ def test_a_deleted_page(vault: Vault) -> None:
     assert page.read_bytes() == whole
 
 
-def test_a_folder_or_a_link_in_the_place_of_a_page(vault: Vault) -> None:
-    page, mine = vault / "MEMORY.md", vault.root.parent / "notes.md"
-    page.rename(mine)
-    page.symlink_to(mine)
-    do(told(vault, "page", "is a link", "no longer written")["remedy"])
-    assert page.is_file() and not page.is_symlink() and mine.is_file() and "page" not in ailing(look(vault))
-
-
-def test_an_emptied_database(vault: Vault) -> None:
-    vault.db.write_bytes(b"")
-    do(told(vault, "database-behind", "empty")["remedy"])
-    assert "database-behind" not in ailing(look(vault))
-
-
 def test_a_mistyped_setting(vault: Vault) -> None:
     (vault / "signet-sync.toml").write_text("watch.mod = 'polling'\n")
     remedy = told(vault, "settings", "watch.mod ignored", "did you mean watch.mode?")["remedy"]

@@ -249,15 +249,6 @@ def test_the_service_is_stopped_before_anything_is_deleted(served):
     assert f"disable --now {unit.name}" in Path(os.environ["CALLS"]).read_text()
 
 
-def test_while_an_agent_runs_by_hand_its_service_stays(served, claude, monkeypatch):
-    program = Path(os.environ["PATH"].partition(":")[0]) / "systemctl"
-    program.write_text(SYSTEMCTL.replace("ActiveState=active;", "ActiveState=activating; echo SubState=auto-restart;"))
-    calls = Path(os.environ["CALLS"])
-    before = calls.read_text()
-    assert "still runs" in eject(served, code=4)["error"]["message"]
-    assert "disable" not in calls.read_text().removeprefix(before) and claude.read_text() != SETTINGS
-
-
 def test_while_the_service_does_not_stop_nothing_is_deleted(served, monkeypatch):
     monkeypatch.setattr("signet_sync.admin.eject._ENDING", 0.1)
     monkeypatch.setenv("ENDING", "exit 1")

@@ -256,12 +256,3 @@ def test_from_an_empty_home_to_the_first_context(machine: Path) -> None:
 
     code, shown, answers = answered("", "setup")
     assert (code, answers) == (0, 0) and "in place" in shown
-
-
-@pytest.mark.slow
-def test_a_no_leaves_a_step_out(machine: Path) -> None:
-    past(machine)
-    code, shown, answers = answered("nn", "setup")
-    assert (code, answers) == (0, 2), shown
-    assert "left out: connect claude-code" in shown and not (machine / ".claude/settings.json").exists()
-    assert list((machine / ".agents/memory").iterdir()) == []

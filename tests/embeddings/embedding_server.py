@@ -115,7 +115,7 @@ def vectors(handler: Handler, texts: list[str]) -> None:
 
 
 def hang(handler: Handler, texts: list[str]) -> None:
-    handler.server.stopped.wait(20)
+    handler.server.stopped.wait(600)
 
 
 def drip(handler: Handler, texts: list[str]) -> None:

@@ -95,18 +95,6 @@ def test_a_repository_its_folders_and_what_is_beside_it(made: Path) -> None:
 
 
 @needs_git
-def test_ten_worktrees_are_one_repository(made: Path) -> None:
-    for number in range(10):
-        place = made.parent / f"tree-{number}"
-        git(made, "worktree", "add", str(place))
-        (place / "docs").mkdir()
-        assert resolve(str(place)) == Repository(str(made), NAME, "")
-        assert resolve(str(place / "docs")) == Repository(str(made), NAME, "docs")
-    git(made, "worktree", "remove", "--force", str(made.parent / "tree-0"))
-    assert resolve(str(made.parent / "tree-0")) is None
-
-
-@needs_git
 def test_worktrees_of_a_bare_repository(made: Path, tmp_path: Path) -> None:
     for name, root in ((".bare", "project"), ("project.git", "project/project.git")):
         shutil.rmtree(tmp_path / "project", ignore_errors=True)
@@ -299,12 +287,6 @@ def test_another_users_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     place = with_origin(tmp_path / "x")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert resolve(str(place)) is None
-
-
-@needs_git
-def test_a_repository_whose_folder_is_elsewhere(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--separate-git-dir", str(tmp_path / "kept"), str(tmp_path / "work"))
-    assert resolve(str(tmp_path / "work")) == Repository(str(tmp_path / "work"), None, "")
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

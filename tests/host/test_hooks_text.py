@@ -76,19 +76,6 @@ def test_odd_formatting_survives(text: str) -> None:
     assert ("\r\n" in text) == ("\r\n" in (there.text or ""))
 
 
-@pytest.mark.parametrize("text", [
-    '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
-    '{\n  "model": "opus"\n}\n',
-    '{\r\n    "a": [\r\n        1\r\n    ],\r\n    "b": {}\r\n}',
-    '{"model": "opus", "hooks": {"Stop": [{"hooks": []}]}}',
-    '{\n  "a": 1, // about a\n  /* about b */\n  "b": 2 // end\n}\n',
-    '{\n  "a": 1,\n  "hooks": {\n    "Stop": [\n      1, // x\n    ],\n  },\n}\n',
-    "{}", "{}\n",
-])  # fmt: skip
-def test_ordinary_files_come_back_to_the_byte(text: str) -> None:
-    assert stripped(merged(text)) == text
-
-
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()
 )
