@@ -91,7 +91,7 @@ def put(database: Database) -> None:
     promotions.store(database, "default", ("20260329T120000000Z", NOW_US, 2, len(risen), 0), risen)
     database.execute(f"insert into node_telemetry values('default', '{lamp}', 2, '2026-03-29', 1, '2026-03-28')")
     database.execute(
-        "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",
+        "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, ?)",
         (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),
     )
     entities_store.set_log_end(database, "default", "a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3)
