@@ -1,65 +1,31 @@
-"""S3: a workspace there and shares there; conflicts and faults of the store lose nothing and count nothing twice."""
+"""Shares at S3: conflicts and faults of the store lose nothing and count nothing twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import every_verdict
 import object_store
 import pytest
 from object_store import Store
-from test_fleet_places import assert_equal, document, put
 from workbench import NOW, Answer, Vault, call
 
-from signet_sync.errors import Unreachable, WorkspaceError
 from signet_sync.fleet.tables import Tables
 
 pytestmark = pytest.mark.slow
-URL, PLACE = "s3://bucket/some/where", "s3://bucket/t"
-
-
-@pytest.fixture(scope="module")
-def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = every_verdict.make(tmp_path_factory.mktemp("s3") / "vault")
-    (made / "memory/a\nb.md").unlink()  # moto knows no such key
-    return made
-
-
-@pytest.fixture(scope="module")
-def filled(vault: Path) -> Iterator[Store]:
-    with object_store.s3() as store:
-        put(store.system, "bucket/some/where", every_verdict.files(vault))
-        yield store
+PLACE = "s3://bucket/t"
 
 
 @pytest.fixture
-def store(filled: Store) -> Iterator[Store]:
-    """The store without faults."""
-    filled.fault = lambda _method, _path: 0
-    filled.asked.clear()
-    yield filled
-    filled.fault = lambda _method, _path: 0
+def store() -> Iterator[Store]:
+    with object_store.s3() as found:
+        yield found
 
 
 def share(vault: Vault, code: int = 0) -> Answer:
     answer = vault.call("fleet", "share", "--at", PLACE, "--holds", "text", "--json", "--now", NOW)
     assert answer.code == code, answer
     return answer
-
-
-def test_a_workspace_on_s3_gives_the_same_and_its_faults_are_named(store: Store, vault: Path) -> None:
-    usual = assert_equal(URL, vault)
-    listed = [line for line in store.asked if "list-type" in line]
-    assert len(listed) == len(set(listed)) and {line.split(" ")[0] for line in store.asked} == {"GET"}
-    path = next(path for path, verdict, *_ in usual["table"] if verdict == "indexed" and path.endswith("summary.md"))
-    for asked_for, status in ((f"{path}?", 403), (f"{path}?", 500), ("", 503)):
-        store.fault = lambda _method, asked, at=asked_for, code=status: code if at in asked else 0  # type: ignore[misc]
-        with pytest.raises(Unreachable, match="cannot be reached"):
-            document(URL)
-    store.fault = lambda _method, _path: 403
-    with pytest.raises(WorkspaceError, match="cannot be read"):
-        document(URL)
 
 
 def test_shares_survive_faults_and_conflicts(store: Store, tmp_path: Path) -> None:

@@ -262,15 +262,6 @@ def test_on_a_file_system_with_plain_renames_alone_a_kill_leaves_no_part_of_a_fi
 # ── B28: times that lie ──
 
 
-def test_other_words_of_the_same_length_at_the_same_moment_are_seen(vault):
-    path = vault / path_of("summary")
-    status = path.stat()
-    path.write_bytes(path.read_bytes().replace(b"number1x", b"numberXx"))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert path.stat().st_size == status.st_size and path.stat().st_mtime_ns == status.st_mtime_ns
-    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
-
-
 def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault):
     path = vault / path_of("summary")
     path.write_bytes(path.read_bytes().replace(b"number1x", b"numberXx"))
