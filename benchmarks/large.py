@@ -378,7 +378,7 @@ def merged(place: str) -> dict[str, float]:
 def salvaged(place: str) -> None:
     """Takes the native rows of a database over into a new one, as after damage."""
     from signet_sync.storage.database.connection import Database
-    from signet_sync.storage.database.salvage import salvage
+    from signet_sync.storage.database.native_backup import salvage
 
     with closing(Database(place + ".salvaged")) as database:
         salvage(database, place)

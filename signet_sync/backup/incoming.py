@@ -19,7 +19,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import memories
 from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
@@ -71,7 +71,7 @@ def read_backup(source: str) -> Iterator[Incoming]:
             for table, columns in kept.tables.items():
                 native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
             about = kept.about
-        if salvage.implausible_rows(rows):
+        if native_backup.implausible_rows(rows):
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,

@@ -67,11 +67,11 @@ def check(context: Context, /, targets: tuple[str, ...], **engine: Any) -> int:
 
     TARGET: a folder, a URL or a glob of them, or @FILE.
     """
-    from signet_sync.fleet import check as fleet_check
+    from signet_sync.fleet import engines
 
     chosen = _choose_engine(**engine)
     with context.progress("checking") as advance:
-        document = fleet_check.check(targets, context.now_us, advance, **chosen)
+        document = engines.check(targets, context.now_us, advance, **chosen)
 
     def show() -> None:
         counts = document["counts"]
@@ -130,10 +130,10 @@ def share(
     if targets:
         if withdraw or accept_removals:
             raise click.UsageError("--withdraw and --accept-removals are of this workspace: leave out TARGET")
-        from signet_sync.fleet import check as fleet_check
+        from signet_sync.fleet import engines
 
         with context.progress("sharing") as advance:
-            document = fleet_check.share_targets(targets, url, holds, context.now_us, advance, **chosen)
+            document = engines.share_targets(targets, url, holds, context.now_us, advance, **chosen)
     else:
         from signet_sync.fleet import share as fleet_share
 

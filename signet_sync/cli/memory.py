@@ -104,7 +104,7 @@ def remember(context: Context, text: tuple[str, ...], everywhere: bool, **given:
 @command("--dry-run", "--yes", "--agent", "--now", "--json", help=_FORGET, short_help="Forget a memory.")
 @click.argument("memory", metavar="ID")
 def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
-    from signet_sync.privacy import forget as forget_operations
+    from signet_sync.privacy import remove as forget_operations
     from signet_sync.sync.read_only import require_index
 
     if dry_run:

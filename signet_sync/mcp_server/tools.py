@@ -273,11 +273,12 @@ def memory_remember(
 @_tool("Forget", render_forgotten, core=True, writes=True, destroys=True)
 def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning."]) -> Answer:
     """Delete a wrong or unwanted memory (^m-…)."""
-    from signet_sync.privacy import forget
+
+    from signet_sync.privacy import remove
 
     with memory.place.opened() as workspace:
-        done = forget.forget(workspace, memory.agent_id, id, now_us())
-        return forget.forgotten_document(done), done.waiting or None
+        done = remove.forget(workspace, memory.agent_id, id, now_us())
+        return remove.forgotten_document(done), done.waiting or None
 
 
 @_tool("Hand over", render_note, writes=True)

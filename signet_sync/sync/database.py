@@ -88,10 +88,8 @@ def examine(database: Database, tables: Iterable[str] = TABLES) -> None:
 
     Raises `DatabaseCorrupt` if it is damaged, `DatabaseError` if it cannot be checked.
     """
-    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
-
     try:
-        found = database.problems(closely=tables) or salvage.implausible_rows(database)
+        found = database.problems(closely=tables) or native_backup.implausible_rows(database)
     except apsw.Error as error:
         raise translate(error, database.path) from error
     if found:
@@ -118,11 +116,9 @@ def _bring_rows_back(database: Database, kept: list[str], events: list[str]) -> 
     A backup that is newer than the damaged database has all that this one could yield.
     """
     damaged = last_set_aside(database.path)
-    if damaged is not None and not (kept and os.stat(kept[0]).st_mtime_ns > os.stat(damaged).st_ctime_ns):
-        from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
-
-        if total := salvage.salvage(database, damaged):
-            events.append(f"{total} native rows were read from the damaged database {os.path.basename(damaged)}")
+    newer = damaged is not None and kept and os.stat(kept[0]).st_mtime_ns > os.stat(damaged).st_ctime_ns
+    if damaged is not None and not newer and (total := native_backup.salvage(database, damaged)):
+        events.append(f"{total} native rows were read from the damaged database {os.path.basename(damaged)}")
     for candidate in kept:
         try:
             counts = native_backup.restore(database, candidate)

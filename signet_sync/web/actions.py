@@ -16,7 +16,7 @@ from signet_sync.integrity import operations as integrity_operations
 from signet_sync.integrity.operations import BatchResult
 from signet_sync.memories import operations as memory_operations
 from signet_sync.memories.store import memories
-from signet_sync.privacy import forget as forget_operations
+from signet_sync.privacy import remove as forget_operations
 from signet_sync.recall import pinning
 from signet_sync.recall.store import references
 from signet_sync.statements import store as statements

@@ -20,7 +20,6 @@ from signet_sync.entities import operations as entities
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
-from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
@@ -291,7 +290,7 @@ _ALL = (
         rewrites=True,
     ),
     Operation(
-        "forget", vaults.risen, on(privacy_forget.forget, "forget"), ("forget",), tidies=True, gone=FORGOTTEN_WORDS
+        "forget", vaults.risen, on(remove.forget, "forget"), ("forget",), tidies=True, gone=FORGOTTEN_WORDS
     ),
     Operation("undo", vaults.of_a_removal, told_to(*_UNDO, then=_PASS), ("remove",), piecemeal=True, lifts=True),
     Operation(

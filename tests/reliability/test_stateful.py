@@ -37,7 +37,6 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
-from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
@@ -564,7 +563,7 @@ class Machine(RuleBasedStateMachine):
         memory_id = sorted(self.own)[number % len(self.own)]
         agent, word = self.own.pop(memory_id)
         with self.asked(agent):
-            done = self.act(how, step, lambda workspace: privacy_forget.forget(workspace, agent, memory_id, self.now))
+            done = self.act(how, step, lambda workspace: privacy_remove.forget(workspace, agent, memory_id, self.now))
             if done is not None and not done.pending:
                 self.gone.add(word)
 

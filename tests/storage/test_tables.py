@@ -15,7 +15,7 @@ from workbench import NOW, Vault
 from benchmarks.index_rows import canonical_dump, dumped
 from signet_sync.backup import row_form
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database import batches, native_backup, salvage
+from signet_sync.storage.database import batches, native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import (
     SESSION,
@@ -271,7 +271,7 @@ def test_what_can_be_read_of_a_damaged_database_is_every_native_row(vault: Vault
         before["inventions"] = [row for row in before["inventions"] if "no JSON" not in row]
     assert all(before.values())
     fresh = Database(":memory:")
-    count = salvage.salvage(fresh, str(vault.db))
+    count = native_backup.salvage(fresh, str(vault.db))
     assert rows(fresh, every=True) == before
     assert count == sum(map(len, before.values()))
     fresh.close()

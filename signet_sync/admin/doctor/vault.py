@@ -24,7 +24,7 @@ from signet_sync.pages.others import HOLD, daemon_pid, replaced
 from signet_sync.pages.store.pages import signet_trouble
 from signet_sync.settings import model
 from signet_sync.storage import writing
-from signet_sync.storage.database import salvage
+from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import (
     Database,
     is_odd,
@@ -271,7 +271,7 @@ def _report_damage(target: Installation, what: str) -> Finding:
 
 
 def _bytes(target: Installation, database: Database) -> list[Finding]:
-    problems = database.problems(closely=TABLES) or salvage.implausible_rows(database)
+    problems = database.problems(closely=TABLES) or native_backup.implausible_rows(database)
     if problems:
         if database.problems():
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
