@@ -185,8 +185,8 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
     that, for no compaction has taken it.
     """
     with _readable_index(session) as database:
+        from signet_sync.pages.at_hand import marks
         from signet_sync.pages.project_context import project_text
-        from signet_sync.pages.staleness import marks
         from signet_sync.pages.store import views
 
         name, belongs = _own_project_of(session, database)
@@ -254,7 +254,7 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
     """
     if not session.id or session.shared or not session.project:
         return Injection("")
-    from signet_sync.pages.staleness import marks
+    from signet_sync.pages.at_hand import marks
     from signet_sync.pages.store import views
 
     given, now_us = _read_record(session).ids, time.time_ns() // 1000
@@ -293,7 +293,7 @@ def names(view: StatementView, moment: Moment) -> bool:
         return _names_command(view, moment.command)
     if view.kind == "tried" and _QUOTED.search(view.text):
         return False  # it is of a command
-    from signet_sync.pages.staleness import PATH
+    from signet_sync.pages.at_hand import PATH
 
     named = PATH.findall(view.text)[: 1 if view.kind == "decision" else None]  # others a question names in passing
     return any(_is_file(one, path) for path in moment.path.split(", ") if path for one in named)

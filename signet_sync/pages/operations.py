@@ -137,7 +137,7 @@ def handoff(
     """
     from signet_sync.digest.quotes import words_of  # slow imports, not needed at a session's start
     from signet_sync.graph.store import nodes
-    from signet_sync.pages.store.branches import SESSIONS
+    from signet_sync.pages.at_hand import SESSIONS
     from signet_sync.recall.open_session import describe_one, transcripts
     from signet_sync.statements import store as statements_store
     from signet_sync.sync.store.texts import text_at

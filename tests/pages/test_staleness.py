@@ -17,7 +17,7 @@ from workbench import Vault, cast
 from signet_sync.capture.injections import HookSession, Moment
 from signet_sync.host import git
 from signet_sync.pages import hook_context
-from signet_sync.pages.staleness import marks
+from signet_sync.pages.at_hand import marks
 from signet_sync.pages.store import views
 from signet_sync.storage import state_dir
 

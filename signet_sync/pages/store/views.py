@@ -236,10 +236,10 @@ def project_inputs(
     of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
     heads, steps, hidden = own, set[str](), set[str]()
     if folder:
-        from signet_sync.pages.store import branches  # a page tells none apart
+        from signet_sync.pages import at_hand  # a page tells no branches apart
 
-        heads, away, hidden = branches.tell_branches_apart(database, agent_id, own, now_us, folder)
-        steps = branches.find_steps_elsewhere(database, agent_id, of_project, away) if away else steps
+        heads, away, hidden = at_hand.tell_branches_apart(database, agent_id, own, now_us, folder)
+        steps = at_hand.find_steps_elsewhere(database, agent_id, of_project, away) if away else steps
     told = {one.newest for one in heads}
     used = uses(database, agent_id, day_of(now_us))
     pins = [one for one, use in used.items() if use.pinned]
