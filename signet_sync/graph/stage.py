@@ -212,7 +212,7 @@ class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
-    version = "5"
+    version = "6"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
     after = (Graph.name, Statements.name, LIVE)

@@ -1,7 +1,7 @@
 """Groups sessions of one agent that continue each other into threads; derives summary and roll-ups of each.
 
 An arc condenses the sessions of one week, an epoch the arcs of one quarter. The text is deterministic, readable and
-within a token budget; ids in it refer to what it condenses.
+bounded; ids in it refer to what it condenses.
 """
 
 import re
@@ -16,7 +16,6 @@ from signet_sync.formats.timestamps import day_of, week_of, week_span
 from signet_sync.graph.nodes import NO_WORDS, ArtifactText, GraphNode, NodeKind, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import basename, flatten, flatten_cell, shorten
-from signet_sync.text.token_estimate import rough_tokens
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
@@ -173,7 +172,6 @@ def summarize(thread: Thread, newest: ThreadSession, sessions: int, earliest_us:
 
 # ── roll-ups ──
 
-BUDGET_TOKENS = 600
 SESSIONS, ARCS, LISTED = 12, 14, 8
 _LABEL_LENGTH, _LINE_LENGTH = 160, 140
 
@@ -195,8 +193,7 @@ def arc(
 ) -> GraphNode | None:
     """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 
-    The text has at most `BUDGET_TOKENS`: lines of the newest sessions in 60 % of them, then what these `stated` and
-    still holds: decisions, open items.
+    The text has lines of the newest sessions, then what these `stated` and still holds: decisions, open items.
     """
     if len(sessions) < 2:
         return None
@@ -207,8 +204,8 @@ def arc(
     decided = [_cut(text) for kind, text in held if kind == "decision"]
     still = [_cut(f"{kind}: {text}") for wanted in _OPEN_KINDS for kind, text in held if kind == wanted]
     told = [f"{day_of(one.latest_us)} {_cut(one.sentence)} ({one.node_id})" for one in newest[:SESSIONS]]
-    lists = ("", told, 0.6), ("Decisions:", decided[:LISTED], 0.5), ("Open:", still[:LISTED], 1.0)
-    content = _fill(title, *lists)
+    lists = _list("", told), _list("Decisions:", decided[:LISTED]), _list("Open:", still[:LISTED])
+    content = "\n\n".join(filter(None, (title, *lists)))
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     span = min(one.earliest_us for one in newest), newest[0].latest_us
     return _node(thread, arc_id(thread, week), "arc", span, label, content)
@@ -217,32 +214,22 @@ def arc(
 def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode | None:
     """Condenses the arcs of a thread in one quarter, in any order; None for fewer than two.
 
-    The text has at most `BUDGET_TOKENS`: lines of the newest arcs.
+    The text has lines of the newest arcs.
     """
     if len(arcs) < 2:
         return None
     newest = sorted(arcs, key=lambda node: (-node.latest_us, node.id))
     span = min(node.earliest_us for node in newest), newest[0].latest_us
     title = f"{thread.label}, {quarter}, {day_of(span[0])} to {day_of(span[1])}: {len(newest)} weeks"
-    content = _fill(title, ("", [f"{_cut(node.label)} ({node.id})" for node in newest[:ARCS]], 1.0))
+    content = f"{title}\n\n{_list('', (f'{_cut(node.label)} ({node.id})' for node in newest[:ARCS]))}"
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
     return _node(thread, epoch_id(thread, quarter), "epoch", span, label, content)
 
 
-def _fill(title: str, *groups: tuple[str, Iterable[str], float]) -> str:
-    """Joins lists under a title within the budget: each has a name, lines, and its share of what is left."""
-    blocks, left = [[title]], BUDGET_TOKENS - rough_tokens(title) - 2
-    for name, texts, share in groups:
-        kept, room = [name] if name else [], int(left * share) - rough_tokens(name) - 2
-        for line in (f"- {text}" for text in texts):
-            if (cost := rough_tokens(line) + 1) > room:
-                break
-            kept.append(line)
-            room -= cost
-        if kept != [name]:
-            left -= sum(rough_tokens(line) + 1 for line in kept) + 1
-            blocks.append(kept)
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+def _list(name: str, texts: Iterable[str]) -> str:
+    """Returns a list under its name; nothing without items."""
+    lines = [f"- {text}" for text in texts]
+    return "\n".join([name, *lines] if name else lines) if lines else ""
 
 
 def _cut(text: str) -> str:
