@@ -1,7 +1,7 @@
 """Derives the graph from artifacts: projects and nodes of sessions, their quotes and statements, and their threads.
 
-Quotes are kept of the newest sessions of each thread: contexts and statements look at no others. The cost of the
-others is proportional to the weeks and quarters that moved.
+Quotes and deeds are kept of the newest sessions of each thread: contexts and statements look at no others. What the
+rest costs is proportional to the weeks and quarters that moved.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -128,7 +128,7 @@ class Quotes(_OfSessionsAndThreads):
     """Derives quotes and deeds of the newest sessions of a thread, once it is known which ones they are."""
 
     name = "quotes"
-    version = f"3 digest {digest_mark.VERSION}"
+    version = f"4 digest {digest_mark.VERSION}"
     tables = ("session_quotes", "session_notes")
     after = (Graph.name,)
 
@@ -146,20 +146,14 @@ class Quotes(_OfSessionsAndThreads):
             newest = quotes.newest(database, agent_id, thread_id)
             known = quotes.list_known(database, agent_id, thread_id)
             older -= set(newest.values())
-            asked: dict[Session, bool] = {}  # whether it is to be quoted
-            for place, (session, number) in enumerate(newest.items()):
-                quoted, held = place < quotes.QUOTED, known.get(number)
-                if session in sessions or held is None or quoted > held:
-                    asked[session] = quoted
-                elif held > quoted:
-                    quotes.unquote(database, number)
-            quotes.drop(database, known.keys() - newest.values())
+            asked = [one for one, number in newest.items() if one in sessions or number not in known]
+            quotes.drop(database, known.difference(newest.values()))
             if asked:
                 from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
             texts = nodes.transcripts(database, asked, digest_mark.SINCE_US)
             for session, said in report_progress(texts, alive):
-                words = words_of(said[-SEGMENTS:], quoted=asked[session]) if said else None
-                if quotes.store(database, newest[session], agent_id, thread_id, words, quoted=asked[session]):
+                words = words_of(said[-SEGMENTS:]) if said else None
+                if quotes.store(database, newest[session], agent_id, thread_id, words):
                     change.sources.add(Source(OUTCOME, agent_id, thread_id))
         quotes.drop(database, older)
         return change

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
-from signet_sync.storage.database.batches import Session
+from signet_sync.graph.nodes import Place, make_place, possible_roots
+from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
 from signet_sync.text.phrases import Quote, QuotedSession
 
 if TYPE_CHECKING:
     from signet_sync.digest.quotes import SessionWords
-from functools import cache
-
-from signet_sync.graph.nodes import Place, make_place, possible_roots
-from signet_sync.storage.database.batches import rows_of_sessions
-from signet_sync.storage.database.table import placeholders
 
 _CONTINUABLE = 20  # the newest sessions of a project, among which one of the same folder comes first
-# The newest sessions of a thread of which quotes are kept, a few more, as the one that asks does not continue itself;
-# and deeds, as many as may end a statement (`statements.store`).
-QUOTED, _KNOWN = 24, 60
+_KNOWN = 60  # the newest sessions of a thread, of which quotes and deeds are kept: these may end a statement
 
 
 def newest(database: Database, agent_id: str, thread_id: str) -> dict[Session, int]:
@@ -35,20 +31,18 @@ def newest(database: Database, agent_id: str, thread_id: str) -> dict[Session, i
     return {row[:3]: row[3] for row in rows}
 
 
-def list_known(database: Database, agent_id: str, thread_id: str) -> dict[int, bool]:
-    """Returns the numbers of a thread's sessions of which deeds are kept, and whether quotes are, too."""
+def list_known(database: Database, agent_id: str, thread_id: str) -> set[int]:
+    """Returns the numbers of a thread's sessions of which quotes and deeds are kept."""
     rows = database.execute(
-        "select session, quoted from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
+        "select session from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     )
-    return {number: bool(quoted) for number, quoted in rows}
+    return {number for (number,) in rows}
 
 
-def store(
-    database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None, *, quoted: bool
-) -> bool:
+def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> bool:
     """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
     lines = ("\n".join(said.deeds), "\n".join(said.worked_commands)) if said else ("", "")
-    head = number, agent_id, thread_id, int(quoted), *lines
+    head = number, agent_id, thread_id, *lines
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
     if before := list(database.execute("select * from session_notes where session = ?", (number,))):
         held = database.execute("select * from session_quotes where session = ? order by place", (number,))
@@ -56,14 +50,8 @@ def store(
             return False
         drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?, ?, ?)", head)
+    database.execute("insert into session_notes values(?, ?, ?, ?, ?)", head)
     return True
-
-
-def unquote(database: Database, number: int) -> None:
-    """Deletes the quotes of a session, not its deeds. In the caller's transaction."""
-    database.execute("delete from session_quotes where session = ?", (number,))
-    database.execute("update session_notes set quoted = 0 where session = ?", (number,))
 
 
 def drop(database: Database, numbers: Iterable[int]) -> None:
