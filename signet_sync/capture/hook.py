@@ -64,7 +64,6 @@ EVENTS = {
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 SOURCES = ("startup", "resume", "clear", "compact")
-BEFORE_COMPACTION = "PreCompact"
 # A tool is about to run, ran, or failed. Where a text before it does not reach the model, or where a hook that fails
 # before it would keep it from running, the harness asks once it ran: nothing is lost, for the model sees both at once.
 MOMENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "AfterTool")
@@ -86,7 +85,6 @@ REQUEST = (
     f"If a turn edited, decided or stopped, end its report with one to three lines for the next session: {LABELS}"
     " (and the ^handle it ends)"
 )
-IN_COMPACTION = f"End the summary with the newest lines of these labels, word for word: {LABELS}"
 # A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
@@ -204,7 +202,7 @@ class _HookEvent:
         if self.payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
         at_moment = name in MOMENTS and self.later  # only the agent is asked
-        if event is None and not at_moment and (name != BEFORE_COMPACTION or not self.facts.asks_in_compaction):
+        if event is None and not at_moment:
             return
         self.project = project = cwd if isinstance(cwd, str) and is_project(cwd) else None
         if is_in_model_folder(project) or asks_model(self.payload.get("prompt")):
@@ -215,12 +213,9 @@ class _HookEvent:
         self.agent = agent_for(places, self.environ, rules)
         self.session = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
         excluded = is_excluded(project, settings.get("capture_exclude", ()), self.environ)
-        asks = not excluded and settings.get("context_notes", True)
         try:
             if event == "session-start" or name in PROMPTS or (at_moment and not excluded):
-                self._print_context(name, settings, asks=asks)
-            elif name == BEFORE_COMPACTION and asks and self._is_attended():
-                self.printed.append(IN_COMPACTION)
+                self._print_context(name, settings, asks=not excluded and settings.get("context_notes", True))
         finally:
             if not excluded and event is not None and session_id != TRIAL:
                 job = self._make_job(event)

@@ -16,7 +16,7 @@ from workbench import Answer, Vault, cast
 
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import gemini
-from signet_sync.capture.hook import BUDGET, IN_COMPACTION, REQUEST
+from signet_sync.capture.hook import BUDGET, REQUEST
 from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
@@ -409,7 +409,7 @@ def test_a_start_asks_for_the_last_lines_where_a_person_sits(
     vault: Vault, tmp_path: Path, harness: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ, more = attended(tmp_path, harness)
-    assert estimate_tokens(REQUEST) <= 40 and estimate_tokens(IN_COMPACTION) <= 40
+    assert estimate_tokens(REQUEST) <= 40
     assert REQUEST not in start(vault, harness, **more | {"transcript_path": "/nowhere", "attended": False})
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -493,11 +493,3 @@ def test_nobody_else_is_asked(
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entrypoint)
     more = codex_file(tmp_path / "rollout.jsonl", source)
     assert REQUEST not in start(vault, harness, **more)
-
-
-def test_a_compaction_of_claude_code_keeps_the_lines(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = payload("claude-code", "PreCompact", trigger="auto")
-    assert vault.hook("claude-code", "--strict", given=given).out == ""
-    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
-    assert vault.hook("claude-code", "--strict", given=given).out == f"{IN_COMPACTION}\n"
-    assert vault.hook("codex", "--strict", given=payload("codex", "PreCompact")).out == ""

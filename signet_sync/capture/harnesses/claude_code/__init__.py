@@ -31,7 +31,6 @@ def folder(environ: Environ) -> str:
 class _ClaudeCode(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
-    asks_in_compaction = True
     instructions = ("CLAUDE.md",)
     first_prompt = ("claude",)
     memory_beside = ("memory/*.md",)
@@ -41,7 +40,6 @@ class _ClaudeCode(JsonFacts):
         ("UserPromptSubmit", 5, ""),  # the person waits, for what memory holds on it
         ("PreToolUse", 1, "Edit|Write|Bash"),
         ("PostToolUseFailure", 1, "Bash"),
-        ("PreCompact", 5, ""),
         ("PostCompact", 10, ""),
         ("Stop", 10, ""),  # not `async`: Claude Code would wait for it at its end, and be late
         ("SessionEnd", 10, ""),  # without a time of its own it would be killed after 1.5 seconds
