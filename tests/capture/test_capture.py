@@ -89,19 +89,6 @@ def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     sound(vault)
 
 
-def test_nothing_new_writes_nothing(desk, talk, vault):
-    talk.exchange(1)
-    desk.take(talk)
-    before = kept(vault)
-    again = desk.take(talk)
-    assert (again.wrote, again.remark) == (False, "nothing new since it was captured")
-    # Records that say nothing are nothing new either.
-    talk.record("file-history-snapshot", 90)
-    talk.record("system", 91, subtype="turn_duration")
-    assert not desk.take(talk).wrote
-    assert kept(vault) == before
-
-
 @pytest.mark.parametrize(("lines", "remark"), [
     (b"", "the file is empty"), (b"\n" * 3_000, "the file is empty"), (b"no json\n{torn", "it is no transcript"),
     (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it"),

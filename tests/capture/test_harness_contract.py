@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import chdir, suppress
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from harness_samples import PROJECT, SESSION, Turn, sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transcripts import assert_sound, hostile, jsonl, read_sample, samples, words
+from transcripts import assert_sound, hostile, jsonl
 from workbench import NOW, Vault, cast, contents
 
 from signet_sync.admin import hooks_install
@@ -30,7 +30,6 @@ from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.hook import MOMENTS
 from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.turns import turns_of
-from signet_sync.errors import HarnessError
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.host.harness_settings.settings_text import Condition
@@ -184,39 +183,6 @@ def test_recorded_records_are_read_as_they_were_meant(case: str) -> None:
             )
         elif fact not in ("session", "file_name"):
             assert getattr(found, fact) == expected, fact
-
-
-@pytest.mark.parametrize(("harness", "path"), [
-    pytest.param(one, *found.values, id=f"{one}-{found.id}", marks=found.marks)
-    for one in ("claude-code", "codex", "gemini") for found in samples(one)
-])  # fmt: skip
-def test_real_transcripts(harness: str, path: Path) -> None:
-    found = read_sample(registry.reader(harness), path)
-    assert found.session_id or not found.entries
-    asked, answered = said_in(path)
-    shown, summaries = render(found.entries), words(found, "compaction")
-    assert all(text.strip() in shown or text in summaries for text in asked + answered) and "hook_context" not in shown
-    if harness != "gemini":
-        assert len(words(found, "assistant")) == len([text for text in answered if text not in summaries])
-        # Of scrubbed samples the user's words are in an attachment.
-        assert len(words(found, "user")) >= len([text for text in asked if text not in summaries])
-
-
-def said_in(path: Path) -> tuple[list[str], list[str]]:
-    """The user's and the assistant's texts by another, simpler reading of the file."""
-    said: dict[str, list[str]] = {"user": [], "assistant": []}
-    for record in map(json.loads, path.read_text("utf-8").splitlines()):
-        message = record.get("payload") or record.get("message") or {}
-        role = message.get("role") if isinstance(message, dict) else None
-        kept = record.get("type") in ("user", "assistant", "response_item")
-        if role not in said or not kept or record.get("isMeta") or record.get("isCompactSummary"):
-            continue
-        content = message.get("content") or []
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        texts = [one["text"] for one in blocks if one.get("type") in ("text", "input_text", "output_text")]
-        hidden = ("<command-", "<local-command", "<task-notification", "<environment_context>")
-        said[role] += [text for text in texts if not text.startswith(hidden)]
-    return said["user"], said["assistant"]
 
 
 @pytest.mark.parametrize("break_", ["", "\n"])
@@ -428,15 +394,6 @@ def test_no_input_raises(harness: str, tmp_path: Path, data: st.DataObject, name
     rows = [MessageRow(number, text, parts[:3]) for number, text in parts]
     session = next((found for line in lines if (found := parse_line(line)) is not None), {})
     assert_sound(registry.reader(harness)(session, rows))
-
-
-def test_damage_of_a_transcript_raises_nothing_else(tmp_path: Path, harness: str) -> None:
-    path = harness_samples.write(harness, tmp_path, TALK)
-    raw = path.read_bytes()
-    for damaged in (raw[:-9], raw[: len(raw) // 2], raw[len(raw) // 3 :], raw.replace(b'{"', b'["'), b"null\n" + raw):
-        path.write_bytes(damaged)
-        with suppress(HarnessError):
-            harness_samples.read(harness, path)
 
 
 def test_hooks_go_in_and_out(vault: Vault, tmp_path: Path, harness: str) -> None:

@@ -14,7 +14,6 @@ from workbench import ROOT, Vault, spawn_ordinary
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses.registry import names
 from signet_sync.capture.hook import EVENTS
-from signet_sync.errors import UsageError
 from signet_sync.formats.ids import GUARDS, agent_for
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings import model
@@ -357,12 +356,6 @@ RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/code/=worker", "/home/u/la
 def test_the_longest_folder_that_holds_the_project_says_whose_it_is(project, agent):
     assert agent_for(filter(None, [project]), {"HOME": "/root"}, RULES) == agent
     assert agent_for(filter(None, [project]), {"HOME": "/root", "SIGNET_AGENT_ID": "mine"}, RULES) == "mine"
-
-
-def test_an_agent_that_is_none_is_refused():
-    for environ, rules in (({"SIGNET_AGENT_ID": "../x"}, ()), ({}, ("/=No Name",))):
-        with pytest.raises(UsageError):
-            agent_for(["/x"], environ, rules)
 
 
 def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import harness_samples
@@ -12,7 +11,6 @@ import pytest
 from harness_samples import Turn
 from session_inputs import fields, segments, sound, written
 from transcript_builder import SECRET, TranscriptBuilder, import_, store
-from workbench import contents
 
 
 @pytest.fixture
@@ -44,41 +42,6 @@ def test_the_past_sessions_of_a_harness(vault, home):
     assert sum(done["redactions"].values()) == 1
     sound(vault)
     assert vault.hits("question2word")
-
-
-def test_imported_twice_nothing_is_written_again(vault, home):
-    talks(store(home), 3)
-    import_(vault, "claude-code")
-    before = contents(vault.root)
-    again = import_(vault, "claude-code")
-    assert (again["segments"], {entry["reason"] for entry in again["nothing"]}) == (
-        [],
-        {"read before, unchanged since"},
-    )
-    again = import_(vault, "claude-code", "--again")
-    assert (again["segments"], {entry["reason"] for entry in again["nothing"]}) == (
-        [],
-        {"nothing new since it was captured"},
-    )
-    assert contents(vault.root) == before
-    for path in vault.state.glob("signet-sync.db*"):
-        path.unlink()
-    assert vault.call("reindex").code == 0
-    assert import_(vault, "claude-code")["segments"] == []
-    assert contents(vault.root) == before
-    sound(vault)
-
-
-def test_what_was_said_since_is_imported(vault, home):
-    first, second = talks(store(home), 2)
-    import_(vault, "claude-code")
-    second.exchange(7)
-    second.idle(1000)
-    done = import_(vault, "claude-code")
-    assert (done["sessions"], len(done["segments"])) == (1, 1)
-    assert [entry["path"] for entry in done["nothing"]] == [str(first.path)]
-    assert "question7word" in segments(vault)[-1]
-    sound(vault)
 
 
 def test_a_session_that_is_still_written_is_left_for_later_unless_it_is_named(vault, home):
@@ -209,26 +172,6 @@ def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):
     assert (done["transcripts"], done["sessions"]) == (2, 1)
     assert import_(vault, "openclaw", other, "--again")["segments"] == []
     sound(vault)
-
-
-def test_whose_they_are(vault, home):
-    talks(store(home), 1)
-    import_(vault, "claude-code", "--agent", "keeper")
-    assert {fields(vault, path)["agent_id"] for path in written(vault)} == {"keeper"}
-    assert import_(vault, "claude-code", "--agent", "keeper")["segments"] == []
-    assert len(import_(vault, "claude-code", "--agent", "other")["segments"]) == 1
-
-
-def test_one_session_in_two_files_is_kept_once(vault, home, tmp_path):
-    """A transcript that was copied elsewhere is the same session."""
-    (talk,) = talks(store(home), 1)
-    import_(vault, "claude-code")
-    copy = tmp_path / "copies" / talk.path.name
-    copy.parent.mkdir()
-    shutil.copyfile(talk.path, copy)
-    before = written(vault)
-    assert import_(vault, "claude-code", copy)["segments"] == []
-    assert written(vault) == before
 
 
 NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"

@@ -279,17 +279,6 @@ def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, t
     assert take(vault, sweep=True).captured == []
 
 
-def test_what_is_no_session_is_looked_at_once(vault, talk):
-    plugged_in(vault, "claude-code")
-    talk.path.write_text('{"type": "mode"}\n')
-    talk.idle()
-    assert [one.remark for one in take(vault, sweep=True).captured] == ["no conversation in it"]
-    assert take(vault, sweep=True).captured == []
-    talk.exchange(1)
-    talk.idle(3000)
-    assert len(take(vault, sweep=True).captured) == 1
-
-
 @pytest.mark.slow
 def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):
     mark = tmp_path / "go on"

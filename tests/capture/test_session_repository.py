@@ -95,23 +95,6 @@ def test_a_hook_elsewhere_in_a_tree_that_is_gone(
     assert stored(vault, "summary") == [None if path is None else ("/code/lantern", NAME, path)]
 
 
-def test_a_folder_of_several_repositories_is_none_of_them(vault: Vault, code: Path) -> None:
-    vault.reindex()
-    put(vault, talk_in(code.parent), cwd=str(code), repository=Repository(str(code), NAME, ""))
-    intake(vault)
-    assert stored(vault) == [None] * 3
-
-
-def test_past_sessions_get_the_repository_that_their_folder_is_in_now(vault: Vault, code: Path) -> None:
-    talk = talk_in(code / "docs")
-    talk.compacted("Lantern was lit.", 100)
-    talk.idle()
-    assert import_(vault, "claude-code")["sessions"] == 1
-    assert stored(vault, *KINDS, "compaction") == [(str(code), NAME, "docs")] * 4
-    assert SECRET.encode() not in everywhere(vault)
-    sound(vault)
-
-
 @pytest.mark.parametrize("recorded", ["a folder inside", "where it was made", "the remote", "another remote"])
 def test_a_worktree_that_is_gone_is_of_the_repository_that_the_harness_recorded(
     vault: Vault, code: Path, recorded: str

@@ -154,13 +154,6 @@ def test_what_cannot_be_read_is_an_error_with_a_hint(home, harness, where, error
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_lines_end_at_line_feeds_only(home):
-    path = home / "x.jsonl"
-    path.write_bytes(b'{"a":"\xe2\x80\xa8\r\x85"}\r\n\none\n' + b"x" * 50 + b'\n{"torn')
-    told = [b'{"a":"\xe2\x80\xa8\r\x85"}\r\n', b"\n", b"one\n", b"x" * 50 + b"\n", b'{"torn']
-    assert list(lines(str(path))) == told
-
-
 @pytest.mark.parametrize("tail", [b"\nafter\n", b""])
 def test_a_line_beyond_the_limit_is_damage(home, monkeypatch, tail):
     monkeypatch.setattr(stores_files, "LINE_LIMIT", 1000)

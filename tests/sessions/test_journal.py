@@ -142,16 +142,6 @@ def test_a_damaged_flow_is_named_and_left_until_a_caller_has_the_words_again(fol
     held.finish()
 
 
-def test_what_is_no_file_is_no_flow(folder, tmp_path):
-    os.makedirs(folder)
-    (tmp_path / "elsewhere.json").write_text('{"v": 1}')
-    os.symlink(tmp_path / "elsewhere.json", f"{folder}/{KEY}.json")
-    os.mkfifo(f"{folder}/{OTHER}.json")
-    assert journal.take(folder, KEY) is None
-    with pytest.raises(ValueError, match=OTHER):
-        journal.take(folder, OTHER)
-
-
 def test_dropping_takes_what_is_unwanted_and_what_nobody_can_read(folder):
     for key, token in ((KEY, "a"), (OTHER, "b")):
         journal.begin(folder, key, {"v": 1, "token": token}).release()

@@ -1,40 +1,15 @@
-"""Transcripts for tests: lines out of records, records as hostile as JSON allows, and real ones where they are."""
+"""Transcripts for tests: lines out of records, and records as hostile as JSON allows."""
 
 import json
-from pathlib import Path
 
-import pytest
 from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses.markdown import render
-
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 
 
 def jsonl(*records):
     """The records as lines of bytes; bytes stay as they are."""
     return [r if isinstance(r, bytes) else json.dumps(r).encode() + b"\n" for r in records]
-
-
-def samples(harness):
-    """One test parameter for each real transcript of a harness; one that is skipped where there are none."""
-    found = sorted((SAMPLES / harness).glob("*.jsonl"))
-    if not found:
-        return [pytest.param(None, marks=pytest.mark.skip(reason="the sample transcripts are not here"))]
-    return [pytest.param(path, id=path.name) for path in found]
-
-
-def read_sample(read, path):
-    with path.open("rb") as lines:
-        return read(lines, file_name=str(path))
-
-
-def words(conversation, kind):
-    return [entry.text for entry in conversation.entries if entry.kind == kind]
-
-
-def kinds(conversation):
-    return [entry.kind for entry in conversation.entries]
 
 
 def assert_sound(conversation):
