@@ -65,12 +65,9 @@ def outcome(transcript: str | Record) -> Outcome:
 
 def _opening(turns: Sequence[Turn]) -> str:
     """Returns the first line with a letter or digit that anybody said."""
-    for turn in turns[:20]:
-        for step in ([turn.words] if turn.words else []) + turn.steps[:20]:
-            for line in step.text.split("\n", 50)[:50] if isinstance(step, SpokenMessage) else ():
-                if any(map(str.isalnum, line[:400])):
-                    return line.strip()[:400]
-    return ""
+    steps = (step for turn in turns[:20] for step in [turn.words, *turn.steps[:20]] if isinstance(step, SpokenMessage))
+    lines = (line for step in steps for line in step.text.split("\n", 50)[:50])
+    return next((line.strip()[:400] for line in lines if any(map(str.isalnum, line[:400]))), "")
 
 
 # ── what came out ──

@@ -11,16 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, cast
 
 from signet_sync.digest.deeds import SHELLS, Printed
-from signet_sync.digest.sentences import EMPTY, is_question, split, stems
+from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Passage, ToolCall, Turn, passages
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 
 _READ = 16  # passages of a report
-# Told to the person, or about a commit: advice, places, addresses.
-_ADVICE = late(
-    r"^\W*(?:i(?:'d| would|’d)? (?:recommend|suggest)|you (?:can|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)"
+# Told to the person: courtesies, that checks went well, advice, places, addresses.
+_SAYS_LITTLE = late(
+    r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
+    r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind))\b.{0,80}:?$"
+    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:[\w-]+ )?(?:tests?|lint\w*|checks?|builds?|ci|changes)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b"
+    r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b.{0,20}$|committed\b.{0,40}$"
+    r"|i(?:'d| would|’d)? (?:recommend|suggest)|you (?:can|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)"
     r"|(?:commit|branch|pr|url|link|file|root cause|status|worktree|base)s?\b[^.:]{0,25}: ?\S|pushed|verified|.{0,60}https?://)",
     re.I,
 )
@@ -47,7 +51,7 @@ def headline(report: str, fetched: Printed) -> str:
             aside = _ASIDE.match(passage.text) is not None
         for sentence in () if aside or passage.form == "heading" else split(passage.text)[:6]:
             said = sentence.strip()
-            if len(stems(said)) < 2 or " " not in said or is_question(said) or EMPTY.match(said) or _ADVICE.match(said):
+            if len(stems(said)) < 2 or " " not in said or is_question(said) or _SAYS_LITTLE.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked)), place, said))
     ranked.sort(key=lambda one: -one[0])
@@ -60,7 +64,8 @@ def _worth(said: str, passage: Passage, before: int) -> float:
     # An item is a part of something that only its list says, and so is what leads to a list.
     part = passage.form == "item" or said.endswith((":", "："))
     short = len(stems(said)) < 4
-    return 0.9 * (_DID.search(said) is not None) - 0.2 * before - 0.95 * part - 1.2 * short
+    place = -0.2 * before if before else 0.8
+    return place + 0.9 * (_DID.search(said) is not None) - 1.1 * part - 1.2 * short
 
 
 def _tell_list(found: Sequence[Passage], best: int) -> str:

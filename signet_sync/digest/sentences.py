@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
 
-_END = late(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
-_SAYS_SOMETHING = late(r"[^\W_]")
-_FORM = 8  # characters of the longest abbreviation
-_SHORT_WORDS = tuple("bzw ca vs etc approx no nr ej resp incl inkl dr mr ms st usw".split())
-_SHORT_FORMS = late(
-    rf"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|{'|'.join(_SHORT_WORDS)}|p\.ex|u\.a|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
-    re.IGNORECASE,
+# The point of a common abbreviation, of a number at the beginning and of an initial ends no sentence.
+_END = late(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bz\.B)(?<!\bd\.h)(?<!\bvs)(?<!\bbzw)(?<!\bca)(?<!\bDr)(?<!^\d)(?<!\b[A-Z])"
+    r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)"
 )
+_SAYS_SOMETHING = late(r"[^\W_]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _OTHER_WORDS = late(r"[^\W_][\w.+#-]*[\w+#]|\d+")
 _WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+")
@@ -32,51 +29,16 @@ _COMMON_WORDS = (
     "для при или так уже они его было нет она "
 )
 COMMON = frozenset(_COMMON_WORDS.split())
-# What only introduces, offers, or says that checks went well.
-EMPTY = late(
-    r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|understood|got it"
-    r"|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
-    r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui"
-    r"|вот)\b.{0,80}:?$"
-    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:[\w-]+ )?(?:tests?|lint\w*|checks?|builds?"
-    r"|ci|changes)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*|verified)\b(?:.{0,20}$|\s*[:(])"
-    r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres"
-    r"|quer|vuoi|хотите)\b"
-    r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b"
-    r".{0,20}$"
-    r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
-    re.I,
-)
 
 
 def split(line: str) -> list[str]:
-    """Splits a line into sentences; the point of an abbreviation ends none."""
-    line = line.strip()
-    parts = []
-    at = 0
-    for end in _END.finditer(line):
-        parts.append(line[at : end.start() + 1])
+    """Splits a line into sentences."""
+    found, at = list[str](), 0
+    for end in _END.finditer(line := line.strip()):
+        found.append(line[at : end.start() + 1])
         at = end.end()
-    if not at:
-        return [line] if _SAYS_SOMETHING.search(line) else []
-    found: list[str] = []
-    begun = ""
-    for part in (*parts, line[at:]):
-        begun = f"{begun} {part}".strip() if begun else part.strip()
-        if not begun.endswith(".") or not _is_short_form(begun):
-            found.append(begun)
-            begun = ""
-    if begun:
-        found.append(begun)
-    return [sentence for sentence in found if sentence[0].isalnum() or _SAYS_SOMETHING.search(sentence)]
-
-
-def _is_short_form(begun: str) -> bool:
-    """Returns whether the point at a text's end belongs to an abbreviation."""
-    word = begun[begun.rfind(" ", max(0, len(begun) - 40)) + 1 : -1]
-    if len(word) > 1 and word.isascii() and word.isalpha() and word.lower() not in _SHORT_WORDS:
-        return False  # nearly all words
-    return _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)) is not None
+    found.append(line[at:])
+    return [one for one in found if _SAYS_SOMETHING.search(one)]
 
 
 def stems(text: str) -> frozenset[str]:

@@ -260,14 +260,13 @@ def join_outcomes(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
 class DerivedDigest(NamedTuple):
     """What today's rules derive from a session's transcripts, oldest first.
 
-    `sentence` is None without any result; `status` is that of the newest one, which `has_results` or not. With
-    `says_nothing` the session was only a greeting. `outcomes` are those of the newest `SEGMENTS` transcripts.
+    `sentence` is None without any result; `status` is that of the newest one. With `says_nothing` the session was only
+    a greeting. `outcomes` are those of the newest `SEGMENTS` transcripts.
     """
 
     sentence: str | None
     status: Status | None
     says_nothing: bool
-    has_results: bool
     outcomes: tuple[Outcome, ...]
 
 
@@ -281,6 +280,5 @@ def derive_digest(transcripts: Sequence[Any]) -> DerivedDigest:
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,
         all(says_nothing(summary(one, project=None, harness=None)) for one in outcomes),
-        bool(outcomes[-1].results),
         tuple(outcomes),
     )

@@ -151,8 +151,6 @@ UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized sub
     ((UNKNOWN, ran("ls"), EDIT, ran("run wick")), ['"oil run wick" is not a command here']),
     ((ran("lamp --blue door.txt", "lamp: unknown option --blue", failed=True), ran("lamp door.txt")),
      ['"lamp --blue door.txt" has no such option; "lamp door.txt" worked']),
-    ((ran("git rm -q door/lock.txt", "error: it has changes", failed=True), ran("git rm -qf door/lock.txt")),
-     ['"git rm -q door/lock.txt" failed; "git rm -qf door/lock.txt" worked']),
     ((UNKNOWN, ran("oil run wick | tail -3", "error: unrecognized subcommand 'wick'")),
      ['"oil run wick" is not a command here']),
     # it worked later, it is work that failed, it was looked for, or two commands are one line
