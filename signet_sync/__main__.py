@@ -6,9 +6,6 @@ import gc
 import signal
 import sys
 
-_NOT_HERE = "Windows is not supported"
-_INSTEAD = "it runs on Linux and macOS, and on Windows inside WSL"
-
 
 def main() -> None:
     """Runs the command line and exits with its code."""
@@ -48,13 +45,7 @@ def _not_here(arguments: list[str]) -> int:
         if "gemini" in arguments:
             sys.stdout.write("{}\n")
         return 0
-    if "--json" in arguments:
-        import json
-
-        error = {"code": "unsupported", "message": _NOT_HERE, "hint": _INSTEAD, "path": None}
-        sys.stdout.write(json.dumps({"error": error}) + "\n")
-    else:
-        sys.stderr.write(f"signet-sync: {_NOT_HERE}; {_INSTEAD}\n")
+    sys.stderr.write("signet-sync: Windows is not supported; it runs on Linux and macOS, and on Windows inside WSL\n")
     return 2
 
 

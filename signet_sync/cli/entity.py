@@ -17,7 +17,6 @@ from signet_sync.entities import maintenance, operations, queries
 from signet_sync.entities.events import Actor, Event, encode
 from signet_sync.entities.maintenance import Resolution
 from signet_sync.entities.queries import EntityView, describe_event, texts_of
-from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS, Finding, Kind
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day, local_minute
@@ -316,15 +315,10 @@ def _show_event(event: Event, *, with_id: bool) -> None:
     click.secho(f"    {event.token}", dim=True)
 
 
-def show_source(context: Context, token: str, wanted: str | None) -> None:
+def show_source(context: Context, token: str) -> None:
     """Prints what `open ev:…` shows: a token's event, and the artifact's line that is its evidence."""
     with context.opened(lasting=True) as workspace:
         source = queries.source(workspace, context.agent, token)
-    if wanted is not None:
-        if source.path is None or not source.path.endswith(f"--{wanted}.md"):
-            raise UsageError(f"the event has no {wanted} as evidence", hint="omit --path", code="no-such-file")
-        click.echo(os.path.join(context.root, source.path))
-        return
     event = source.event
     document: dict[str, Any] = {"token": event.token, "event": _describe(event), "id": event.entity_id}
     document |= {"entity_path": source.entity_path, "path": source.path, "line": source.line}

@@ -21,7 +21,7 @@ from signet_sync.settings import model
 from signet_sync.settings.model import ALL_SETTINGS
 from signet_sync.storage import writing
 from signet_sync.storage.files import folder, require_root
-from signet_sync.storage.locations import locate, read_id
+from signet_sync.storage.locations import locate, locate_workspace, read_id
 from signet_sync.text.phrases import count_noun
 
 _TEMPLATE_HEAD = """\
@@ -34,7 +34,7 @@ _TEMPLATE_HEAD = """\
 @click.argument("path", required=False)
 def init(context: Context, path: str | None) -> None:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
-    root = context.new_root(path)
+    root = locate_workspace(path or context.workspace_flag)
     made = make(root)
     earlier = follow(context, root, made)
 
@@ -141,7 +141,7 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
     from signet_sync.sync.store import counts
     from signet_sync.sync.workspace import Request
 
-    root = context.new_root(path or (None if context.workspace_flag else "signet-demo"))
+    root = locate_workspace(path or context.workspace_flag or "signet-demo")
     if demo.is_demo(root):
         context.confirm(f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
     demo.make(root)

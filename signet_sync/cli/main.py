@@ -71,13 +71,6 @@ class Context:
         """Returns the workspace root, absolute."""
         return locate_workspace(self.workspace_flag)
 
-    def new_root(self, path: str | None) -> str:
-        """Returns the root of a workspace to be made, from PATH or `--workspace`. Raises `UsageError` for two."""
-        root = locate_workspace(path or self.workspace_flag)
-        if path and self.workspace_flag and locate_workspace(self.workspace_flag) != root:
-            raise UsageError("PATH and --workspace name two folders", hint="give one of them")
-        return root
-
     def command_line(self, words: str, root: str | None = None) -> str:
         """Returns a command line that can be pasted into a shell; it names the workspace only if necessary."""
         return f"{write_program(root or self.root)} {words}"

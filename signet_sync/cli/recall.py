@@ -138,7 +138,7 @@ def open_(context: Context, session: str | None, wanted: str | None) -> None:
     if session.startswith("ev:"):
         from signet_sync.cli.entity import show_source  # loads the rules for entities
 
-        show_source(context, session, wanted)
+        show_source(context, session)
         return
     try:
         document = context.ask("open_session", session=session)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,7 @@ from signet_sync.text.sentences import flatten
 if TYPE_CHECKING:
     from signet_sync.entities.erase import TakenLine
     from signet_sync.privacy.redact import RedactResult
-    from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
+    from signet_sync.privacy.remove import RemoveResult, SessionRemoval
     from signet_sync.sync.workspace import Workspace
 
 
@@ -67,7 +66,7 @@ def remove(
     redacting = quoting == "redact"
     with context.opened(touch_nothing=dry_run) as workspace:
         if undo:
-            _lift(context, workspace, session, dry_run=dry_run, yes=yes)
+            _lift(context, workspace, session, dry_run=dry_run)
             return 0
         if not dry_run:
             removals.refresh(workspace, context.now_us)
@@ -180,25 +179,13 @@ def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> No
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
 
 
-def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> None:
+def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -> None:
     """Lets a session return that was removed."""
     from signet_sync.privacy import remove as removals  # slow import, which the help has no use for
 
     undo = removals.undoable(workspace, context.agent, name)
     tombstone = undo.tombstone
-
-    def show_removal() -> None:
-        title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
-        click.secho(title, bold=True)
-        for session_id in undo.session_ids:
-            click.echo(f"  session {display(session_id)}")
-        for path in tombstone.removed_paths:
-            click.echo(f"  {path}")
-
     if not dry_run:
-        # Nothing is lost by it, so only a person at a terminal is asked.
-        if sys.stdin.isatty() and not context.as_json:
-            context.confirm("let it return?", yes=yes, listing=show_removal)
         removals.lift(workspace, context.agent, name)
     document = {
         "agent_id": context.agent,
@@ -211,23 +198,24 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool, y
         "removed_paths": list(tombstone.removed_paths),
         "present": list(undo.present),
     }
-    context.answer(document, lambda: _show_lifted(context, undo, show_removal if dry_run else None))
 
+    def show() -> None:
+        title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
+        click.secho(title, bold=True)
+        for path in tombstone.removed_paths:
+            click.echo(f"  {path}")
+        if dry_run:
+            click.echo("nothing was lifted (--dry-run)")
+            return
+        lifted = "was lifted earlier" if undo.earlier else "is lifted"
+        click.echo(
+            f"the removal {lifted}: its files may return, here and on other machines; nothing is restored by itself"
+        )
+        click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
+        click.echo(f"    {context.command_line('reindex')}")
+        click.echo(f"  or read the harness's transcript again: {context.command_line('import HARNESS')}")
 
-def _show_lifted(context: Context, undo: Undo, show_removal: Callable[[], None] | None) -> None:
-    if show_removal is not None:
-        show_removal()
-        click.echo("nothing was lifted (--dry-run)")
-        return
-    token = undo.tombstone.session_token
-    lifted = "was lifted earlier" if undo.earlier else "is lifted"
-    click.echo(f"the removal of {token} {lifted}: its files may return, here and on other machines")
-    click.echo("  nothing is restored by itself; its memories, counters and what was said of it are gone for good")
-    if undo.present:
-        click.echo(f"  {count_noun(len(undo.present), 'file')} of it exist and are indexed by the next pass")
-    click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
-    click.echo(f"    {context.command_line('reindex')}")
-    click.echo(f"  or read the harness's transcript again: {context.command_line('import HARNESS')}")
+    context.answer(document, show)
 
 
 # ── redact ──

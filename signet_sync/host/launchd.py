@@ -113,8 +113,7 @@ def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
         if found := re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file):
             name, path = "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
             workspace = workspace_of(read_command(path))
-            # launchd starts what is in the folder at the next login unless it was disabled by hand.
-            yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
+            yield ServiceState(name, workspace, path, _active(_label(name), environ))
 
 
 def restart_command(state: ServiceState) -> str:

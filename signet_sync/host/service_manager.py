@@ -41,12 +41,11 @@ class ServiceChange:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """A unit of ours. `enabled` and `active` are None if the service manager is not available."""
+    """A unit of ours; `active` is None if the service manager is not available."""
 
     name: str
     workspace: str | None
     path: str
-    enabled: bool | None
     active: bool | None
 
 

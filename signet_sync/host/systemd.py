@@ -114,9 +114,9 @@ def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}})?\.service")
     for file in filter(ours.fullmatch, names_in(_folder(environ))):
         path, facts = os.path.join(_folder(environ), file), _facts(environ, file)
-        state = facts.get("UnitFileState")
-        enabled, workspace = state.startswith("enabled") if state else None, workspace_of(read_command(path, environ))
-        yield ServiceState(file.removesuffix(".service"), workspace, path, enabled, _active(facts))
+        yield ServiceState(
+            file.removesuffix(".service"), workspace_of(read_command(path, environ)), path, _active(facts)
+        )
 
 
 def restart_command(state: ServiceState) -> str:
@@ -166,7 +166,7 @@ def _command(*arguments: str) -> str:
 
 def _facts(environ: Mapping[str, str], unit: str) -> dict[str, str]:
     """Returns properties of a unit; empty if the manager is not available."""
-    answer = _call(environ, "show", unit, "--property=ActiveState,SubState,UnitFileState")
+    answer = _call(environ, "show", unit, "--property=ActiveState,SubState")
     pairs = (line.partition("=") for line in answer.out.splitlines()) if answer.ok else ()
     return {key: value for key, _, value in pairs}
 

@@ -350,8 +350,6 @@ def test_a_new_workspace_is_made_where_path_or_workspace_says(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert call("init", "--workspace", "there").code == 0
     assert (tmp_path / "there/memory").is_dir()
-    assert "two folders" in one_line_error(call("init", "here", "--workspace", "there"), 2)
-    assert not (tmp_path / "here").exists()
 
 
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):

@@ -121,7 +121,6 @@ def test_pages_are_held_back_where_its_daemon_is_at_work(shared, tmp_path):
     before = contents(vault.root)
     assert "Signet replaced" in vault.reindex()["held"]
     assert contents(vault.root) == before
-    assert "Signet replaced MEMORY.md" in vault.call("status", "--json").json["trouble"]
     (finding,) = (f for f in vault.call("doctor", "--json").json["findings"] if f["name"] == "signet-daemon")
     assert (finding["level"], "held back" in finding["message"]) == ("warning", True)
     assert "projection.takeover = true" in finding["remedy"]

@@ -85,9 +85,6 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
         return problem("service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}")
     if unit.active is None:
         return warning("service", f"{unit.name}: it is unknown whether it runs", host_service.restart_command(unit))
-    if unit.enabled is False:
-        words = f"{unit.name} runs, and will not after the next start of the machine"
-        return warning("service", words, target.command("service install"))
     if "SSH_CONNECTION" in target.environ and host_service.lingering(target.environ) is False:
         words = f"{unit.name} ends when you log out"
         return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
