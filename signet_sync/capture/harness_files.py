@@ -18,7 +18,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.texts import IMAGE, UUID
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import well_formed
 from signet_sync.formats.lazy_pattern import late
@@ -114,6 +113,8 @@ def restore(
 
     Raises `UsageError` if that is there already, and for a harness that takes none.
     """
+    from signet_sync.capture.harnesses.texts import IMAGE, UUID  # slow import, not needed by `recall`
+
     ref = sessions.one(database, agent_id, session)
     files = sessions.files(database, ref)
     own, project = files[-1].harness or "", files[-1].project or ""

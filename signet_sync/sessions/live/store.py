@@ -13,7 +13,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import HANDED_OVER
 from signet_sync.sync.index_records import Source
-from signet_sync.sync.store import passes
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
 MOST_FOUND = 50
@@ -161,7 +160,8 @@ def _follow_shrinking(database: Database, agent_id: str, session_key: str, sessi
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    from signet_sync.statements.store import LIVE  # not needed to read
+    from signet_sync.statements.store import LIVE  # neither is needed to read
+    from signet_sync.sync.store import passes
 
     passes.queue_sources(database, LIVE, [Source(RUNNING, *one) for one in sessions])
 
