@@ -138,6 +138,8 @@ def open_(context: Context, session: str | None, wanted: str | None) -> None:
     if session.startswith("ev:"):
         from signet_sync.cli.entity import show_source  # loads the rules for entities
 
+        if wanted is not None:
+            raise UsageError("an event has no file of its own", hint="omit --path", code="no-such-file")
         show_source(context, session)
         return
     try:

@@ -43,7 +43,7 @@ Schema of each document. An error is a document as well:
 {{"query": "who reviews releases", "hits": [
   {{"tier": "memory", "id": "m-4s3izrsisuw6", "text": "Jo reviews lantern's releases.", "path": null, "score": 1.0,
    "known": true, "speaker": "User", "turn": 0, "day": "2026-03-24",
-   "why": "all words, in a remembered person, 2026-03-24", "answers": true}}]}}
+   "why": "all words, in a remembered person, 2026-03-24"}}]}}
 ```
 
 Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
