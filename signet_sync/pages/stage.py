@@ -173,20 +173,15 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
                 pages.store_page(database, path, before._replace(next_us=next_us))
         return False
     lease = pages.take_lease(database, agent_id)
-    try:
-        if before is None:
-            _keep_other_rows(run, agent_id)
-        folders: set[str] = set()
-        state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
-        writing.sync_folders(workspace.root, folders)
-        with database.transaction():
-            lease.require()
-            pages.store_page(database, path, state._replace(next_us=next_us))
-            lease.release(inputs if changed else None)
-    except BaseException:
-        with database.transaction():
-            lease.release()
-        raise
+    if before is None:
+        _keep_other_rows(run, agent_id)
+    folders: set[str] = set()
+    state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
+    writing.sync_folders(workspace.root, folders)
+    with database.transaction():
+        lease.require()
+        pages.store_page(database, path, state._replace(next_us=next_us))
+        lease.release(inputs if changed else None)
     return changed
 
 
