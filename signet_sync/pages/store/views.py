@@ -371,11 +371,13 @@ def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
 
 
 def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
-    """Returns those of some memories that come from a session alone."""
+    """Returns those of some memories that come from a session alone, and of some statements that it said last."""
     found = database.execute(
         "select s.memory_id from json_each(?1) j"
         " cross join memory_sources s on s.agent_id = ?2 and s.memory_id = j.value"
-        " group by s.memory_id having min(s.session_id = ?3) = 1",
+        " group by s.memory_id having min(s.session_id = ?3) = 1"
+        " union all select s.id from json_each(?1) j cross join statements s on s.agent_id = ?2 and s.id = j.value"
+        " join sessions n on n.session = -s.artifact where s.newest = 1 and n.session_id = ?3",
         (json.dumps(list(ids)), agent_id, session_id),
     )
     return {one for (one,) in found}
