@@ -13,45 +13,33 @@ import apsw
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.ids import token_of
 
-# Columns of version jun; an older version lacks those of `YOUNGER`.
+# Columns of version jun, but for many that nobody reads; an older version lacks those of `YOUNGER`.
 COLUMNS: dict[str, str] = {
-    "memories": "id type category content confidence importance source_id source_type tags who why project created_at "
-    "updated_at updated_by last_accessed access_count vector_clock version manual_override pinned content_hash "
-    "normalized_content is_deleted deleted_at extraction_status embedding_model extraction_model update_count "
-    "idempotency_key runtime_path source_path source_section scope agent_id visibility",
-    "memory_history": "id memory_id event old_content new_content changed_by reason metadata created_at actor_type "
-    "session_id request_id",
-    "memory_artifacts": "agent_id source_path source_sha256 source_kind session_id session_key session_token content "
-    "is_deleted",
+    "memories": "id type category content importance source_id source_type tags project created_at updated_at pinned "
+    "is_deleted deleted_at scope agent_id visibility",
+    "memory_history": "id memory_id new_content created_at",
+    "memory_artifacts": "agent_id source_path source_kind session_id session_key session_token content is_deleted",
     "memory_artifact_tombstones": "agent_id session_token removed_at reason removed_paths",
     "session_transcripts": "session_key content harness project agent_id created_at updated_at",
-    "session_summaries": "id project depth kind content token_count earliest_at latest_at session_key harness agent_id "
-    "created_at source_type source_ref meta_json",
+    "session_summaries": "id project depth kind content earliest_at latest_at session_key harness agent_id created_at "
+    "source_type source_ref",
     "session_summary_children": "parent_id child_id ordinal",
     "session_summary_memories": "summary_id memory_id",
-    "memory_thread_heads": "agent_id thread_key label project session_key source_type source_ref harness node_id "
-    "latest_at sample updated_at",
-    "entities": "id name entity_type description created_at updated_at canonical_name mentions embedding agent_id "
-    "pinned pinned_at last_synthesized_at community_id source_id source_kind source_path source_root status "
-    "archived_at archived_by archive_reason proposal_id proposal_evidence",
-    "entity_aspects": "id entity_id agent_id name canonical_name weight created_at updated_at status archived_at "
-    "archived_by archive_reason proposal_id proposal_evidence",
-    "entity_attributes": "id aspect_id agent_id memory_id kind content normalized_content confidence importance status "
-    "superseded_by created_at updated_at claim_key group_key source_id source_kind source_path source_root proposal_id "
-    "proposal_evidence version version_root_id previous_attribute_id archived_at archived_by archive_reason",
-    "entity_dependencies": "id source_entity_id target_entity_id agent_id aspect_id dependency_type strength "
-    "created_at updated_at reason confidence source_id source_kind source_path source_root proposal_id "
-    "proposal_evidence status archived_at archived_by archive_reason",
-    "relations": "id source_entity_id target_entity_id relation_type strength metadata created_at mentions confidence "
-    "updated_at",
-    "memory_entity_mentions": "memory_id entity_id mention_text confidence created_at",
+    "memory_thread_heads": "agent_id thread_key label project session_key latest_at sample updated_at",
+    "entities": "id name entity_type description created_at agent_id pinned source_id status archived_at",
+    "entity_aspects": "id entity_id agent_id name status archived_at",
+    "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id "
+    "archived_at",
+    "entity_dependencies": "id source_entity_id target_entity_id agent_id dependency_type created_at status",
+    "relations": "id source_entity_id target_entity_id relation_type created_at",
+    "memory_entity_mentions": "memory_id entity_id mention_text created_at",
     "transcript_capture_jobs": "id agent_id session_key session_id status",
     "agents": "id name read_policy policy_group created_at updated_at",
     "summary_jobs": "id status payload",
 }
 YOUNGER = {
-    "memories": {"scope", "agent_id", "visibility", "source_path", "source_section"},
-    "entities": {"agent_id", "pinned", "pinned_at", "status", "archived_at", "source_id"},
+    "memories": {"scope", "agent_id", "visibility"},
+    "entities": {"agent_id", "pinned", "status", "archived_at", "source_id"},
     "entity_attributes": {"superseded_by", "archived_at", "source_id"},
 }
 YOUNGER_TABLES = {"agents", "memory_thread_heads", "entity_dependencies", "summary_jobs"}
@@ -256,14 +244,12 @@ def counted(document: Mapping[str, Any]) -> dict[str, int]:
 
 # What versions after August 2026 have more, by the newest migration that is known.
 NEWER = {
-    "memories": "superseded_by superseded_at superseded_reason memory_kind evidence_meta stale_at review_after",
-    "session_transcripts": "completed_at content_hash source_id source_record_id source_meta_json",
+    "memories": "superseded_by memory_kind stale_at",
+    "session_transcripts": "completed_at content_hash source_id",
 }
 NEWER_TABLES = {
-    "memory_head_entries": "entry_id agent_id canonical_text entry_hash status first_revision last_revision created_at "
-    "updated_at",
-    "memory_head_revisions": "id agent_id revision content content_hash rendered_token_count pass_id base_revision "
-    "base_hash created_at entry_id entry_text operation source_refs_json supporting_quotes_json",
+    "memory_head_entries": "entry_id agent_id canonical_text status created_at updated_at",
+    "memory_head_revisions": "id agent_id revision content created_at entry_id entry_text operation",
 }
 
 

@@ -326,6 +326,7 @@ def test_only_links_to_our_pages_have_an_address() -> None:
     shown = str(prose.html(URL, {"a": target, "nowhere": target}))
     assert re.findall("<a [^>]*>", shown) == ['<a href="/sessions/t/s%22%3E%3Cscript%3E">']
     assert re.findall("<(?!/)([^ >]+)", shown) == ["p", "a", "span", "strong", "code", "em", "span"]
+    assert "<strong>" not in html_of(Prose(f"**{'x' * 3000}**")), "a long line is shown as it is"
     assert "(javascript:x%20y)" in shown and "&lt;img" in shown and "&amp;lt;b" in shown
 
 
