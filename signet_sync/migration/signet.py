@@ -294,18 +294,17 @@ class SignetMigration:
 
     def _head(self) -> None:
         """Brings what stands on the page that Signet's own reflection keeps; versions of it have two tables."""
-        for row in self.signet.rows("memory_head_entries"):
-            with self.report.accounted("memory_head_entries") as account:
-                account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
         newest: dict[tuple[str | None, str | None], int] = {}
         for row in self.signet.rows("memory_head_revisions"):
             entry = row["agent_id"], row["entry_id"]
             newest[entry] = max(newest.get(entry, 0), int(row["revision"] or 0))
-        for row in self.signet.rows("memory_head_revisions"):
-            with self.report.accounted("memory_head_revisions") as account:
-                if int(row["revision"] or 0) < newest[row["agent_id"], row["entry_id"]]:
-                    raise Left(NOT_ACTIVE)
-                account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
+        for table in ("memory_head_entries", "memory_head_revisions"):
+            for row in self.signet.rows(table):
+                with self.report.accounted(table) as account:
+                    revision = int(row.get("revision") or 0)
+                    if "revision" in row and revision < newest[row["agent_id"], row["entry_id"]]:
+                        raise Left(NOT_ACTIVE)
+                    account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
 
     def _bring(self, item: Item, words: str | None = None) -> bool:
         """Brings a memory, unless its words were brought already; returns whether. Raises `Left`."""

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import artifacts_fixture as made
 import pytest
 from workbench import ROOT, Vault, numbered
 
@@ -66,13 +65,13 @@ def chromium() -> Iterator[Browser]:
 class Visit:
     """A visit to one origin; `faults` is what a visitor should never meet."""
 
-    def __init__(self, browser: Browser, address: str, **given: Any) -> None:
+    def __init__(self, browser: Browser, address: str) -> None:
         self.address = address
         self.origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
         self.faults: list[str] = []
         self.asked: list[str] = []
         self.context: BrowserContext = browser.new_context(
-            viewport=WIDE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **given
+            viewport=WIDE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
         )
         self.context.set_default_timeout(90_000)
         self.page: Page = self.context.new_page()
@@ -127,10 +126,6 @@ class Visit:
         self.page.emulate_media(color_scheme="light")
         return found
 
-    def words(self) -> str:
-        """What is read on the page."""
-        return self.page.locator("main").inner_text()
-
 
 @dataclass(frozen=True)
 class World:
@@ -142,9 +137,9 @@ class World:
     browser: Browser
 
     @contextmanager
-    def visit(self, path: str = "", agent: str = "", **given: Any) -> Iterator[Visit]:
-        """Somebody who comes with the token, for one agent, and goes to a path at once."""
-        visit = Visit(self.browser, self.address + (f"&agent={agent}" if agent else ""), **given)
+    def visit(self, path: str = "") -> Iterator[Visit]:
+        """Somebody who comes with the token, and goes to a path at once."""
+        visit = Visit(self.browser, self.address)
         try:
             if path:
                 visit.enter()
@@ -261,7 +256,6 @@ JOURNEY = (
     ("settings", '.foot a[href^="/settings"]', "Settings"),
     ("overview", ".head .name", "Overview"),
 )
-MALLORY = {"agent_id": "mallory", "project": f"/x/{EVIL}", "harness": "codex"}
 
 
 @pytest.fixture(scope="module")
@@ -272,103 +266,32 @@ def world(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterat
 
 
 def furnished(root: Path) -> Vault:
-    """The workspace of the pictures, and an agent whose every word is an attack."""
+    """The workspace of the pictures."""
     spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures" / "workspace.py")
     assert spec and spec.loader
     pictures = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pictures)
     root.parent.mkdir(parents=True)
     pictures.furnish(str(root), datetime.now(UTC))
-    vault = Vault(root)
-    paths = vault.session(
-        1,
-        **MALLORY,
-        session_key=EVIL,
-        body=f"# {EVIL}\n\n## Decisions\n\n- Keep {EVIL} [go](javascript:window.__pwned=4) in src/queue.py\n",
-        memory_sentence=f"In {EVIL} step one bounded the retry loop of src/queue.py so that it always ends.",
-    )
-    vault.put(made.transcript(**MALLORY, session_id="5e5510ee-0000-4000-8000-000000000001", body=f"User: {EVIL}\n"))
-    vault.put({"<img src=x onerror=window.__pwned=5>.md": EVIL.encode()})
-    for command in (
-        ("reindex",),
-        ("remember", f"Remember {EVIL}", "--tag", "lantern", "--agent", "mallory"),
-        ("recall", f"remember {EVIL}", "--agent", "mallory"),
-        ("entity", "create", "part", f"Part {EVIL}", "--agent", "mallory"),
-    ):
-        answer = vault.call(*command)
-        assert answer.code in (0, 1), answer
-    summary = vault / paths["summary"]
-    summary.write_text(summary.read_text("utf-8").replace("Keep", f"Drop {EVIL}"), "utf-8")
-    assert vault.call("reindex").code == 0
-    return vault
+    return Vault(root)
 
 
-def travel(visit: Visit) -> Iterator[str]:
+def travel(visit: Visit) -> Iterator[tuple[str, str, str]]:
     """Follows links from the overview through every view, and names the one that is shown."""
     visit.enter()
-    for view, link, _ in JOURNEY:
-        visit.click(link)
-        yield view
-
-
-# ── every view ──
-
-
-class Shown(NamedTuple):
-    """A view as it was shown: where, its title, what is read on it, what is wrong with it."""
-
-    url: str
-    title: str
-    words: str
-    faults: list[str]
-
-
-@pytest.fixture(scope="module")
-def shown(world: World) -> dict[str, Shown]:
-    """Every view, looked at once."""
-    found = {}
-    with world.visit() as visit:
-        for view in travel(visit):
-            words = visit.words()
-            faults = [*(visit.grid() if view == "session" else ()), *visit.faults]
-            found[view] = Shown(visit.page.url, visit.page.title(), words, faults)
-            visit.faults.clear()
-    return found
+    for one in JOURNEY:
+        visit.click(one[1])
+        yield one
 
 
 @pytest.mark.slow
-def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
+def test_every_view_is_reached_by_links_and_well_at_every_width_in_every_scheme(world: World) -> None:
     from signet_sync.web.app import VIEWS
 
-    assert {*shown} == {name for _, name, _ in VIEWS}
-    assert [one for one in shown.values() if one.faults] == []
-    assert len({one.title for one in shown.values()}) == len(shown)
-    for view, _, words in JOURNEY:
-        assert words in shown[view].title and shown[view].title.endswith(" · notes")
-        assert "token=" not in shown[view].url
-
-
-@pytest.mark.slow
-def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None:
-    for agent in ("", "mallory"):
-        with world.visit(agent=agent) as visit:
-            for view in travel(visit):
-                assert (faults := visit.grid(whole=True)) == [] == visit.faults, (view, faults, visit.faults)
-
-
-@pytest.mark.slow
-def test_what_files_say_is_text_and_never_runs(world: World) -> None:
-    with world.visit(agent="mallory") as visit:
-        for view in travel(visit):
-            assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
-            assert view in ("settings", "recall") or "__pwned" in visit.page.locator("body").inner_text(), view
-            assert "agent=mallory" in visit.page.url, view
-        for path in (f"/recall?q={EVIL}", f"/?agent={EVIL}"):
-            visit.page.goto(visit.origin + path)
-            assert visit.page.evaluate("window.__pwned") is None
-        # An agent that is none is not found; else nothing happened.
-        unknown = [fault for fault in visit.faults if "404" in fault]
-        assert len(unknown) == 2 and visit.faults == unknown, visit.faults
-
-
-# ── what a person does ──
+    titles: dict[str, str] = {}
+    with world.visit() as visit:
+        for view, _, words in travel(visit):
+            titles[view] = visit.page.title()
+            assert words in titles[view] and titles[view].endswith(" · notes") and "token=" not in visit.page.url
+            assert (faults := visit.grid(whole=True)) == [] == visit.faults, (view, faults, visit.faults)
+    assert {*titles} == {name for _, name, _ in VIEWS} and len({*titles.values()}) == len(titles)

@@ -280,16 +280,6 @@ def test_addresses_carry_the_agent_and_whatever_a_name_holds() -> None:
 # ── the overview ──
 
 
-def test_the_overview_shows_one_agent_and_none_of_another(vault: Vault) -> None:
-    someone = visitor(vault.root)
-    page = someone.get("/").text
-    assert "3 sessions" in page and "step number 1 bounded" in page and "otherland" not in page
-    assert 'href="/?agent=other"' in page
-    other = someone.get("/?agent=other").text
-    assert "1 session of other," in other and "otherland" in other and "step number" not in other
-    assert 'href="/page?agent=other"' in other
-
-
 def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     ((path,),) = vault.rows("select path from seals where path like 'memory/2026-03-28%--summary.md'")
     (vault / path).write_text((vault / path).read_text().replace("number1x", "another"))
