@@ -284,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--notes", type=Path, help="a folder of hand-over lines; see above")
     parser.add_argument("--model", action="store_true", help="ask the model of your own settings about each session")
     options = parser.parse_args(arguments)
-    propose = proposer(model.load(options.folder)[0], str(options.folder), os.environ) if options.model else None
+    propose = proposer(model.load(options.folder)[0], os.environ) if options.model else None
     if options.model and propose is None:
         raise SystemExit(f"no model is set up in {model.user_file()}")
     only = options.only.read_text("utf-8").split() if options.only else None

@@ -40,7 +40,7 @@ def run_capture(
     follow. Only one process at a time does this for a workspace; another returns at once. An error in one job never
     stops the others: it is retried later, a bounded number of times.
     """
-    intake = Intake(workspace, now_us, proposer(workspace.settings, workspace.root, environ), environ)
+    intake = Intake(workspace, now_us, proposer(workspace.settings, environ), environ)
     spool.sweep(workspace.state.spool, now_us())
     waiting = True
     while waiting:

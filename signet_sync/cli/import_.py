@@ -90,7 +90,7 @@ def bring(
     skipped = [{"path": other, "reason": reason} for other, reason in ([] if since_ns else others)]
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
-    propose = proposer(settings, context.root, os.environ)
+    propose = proposer(settings, os.environ)
     bar = context.progress(harness, show=len(sources) >= _SHOW_BAR)
     with context.opened(settings=settings) as workspace, bar as advance:
         done = intake.Intake(workspace, lambda: context.now_us, propose)

@@ -145,7 +145,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
     if may_ask_model(settings):
         context.log_to_person()
     with context.opened(settings=settings) as workspace:
-        propose = proposer(settings, context.root, os.environ)
+        propose = proposer(settings, os.environ)
         if isinstance(given, SessionInput):
             answer = sessions_operations.end(workspace, given, now_us=context.now_us, propose=propose)
         else:

@@ -36,7 +36,7 @@ def unit_of(context: Context) -> dict[str, Any]:
     script = os.path.join(os.path.dirname(sys.executable), "signet-sync")
     found = script if os.access(script, os.X_OK) else shutil.which("signet-sync")
     return {
-        "network": proposer(context.settings(), context.root, os.environ) is not None,
+        "network": proposer(context.settings(), os.environ) is not None,
         "executable": [os.path.abspath(found)] if found else [os.path.abspath(sys.executable), "-m", "signet_sync"],
         "workspace": context.root,
         "name": name_of(context),

@@ -342,7 +342,7 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
         assert problem is not None
         line, hint = 1, "restore it from a copy or from the history"
         if seen.text is not None:
-            line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.code, problem.message))
+            line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.message))
             hint = problem.hint
         return [Finding(problem.code, problem.message, hint, seen.path, place.id, line=line, verdict="invalid")]
     given = dict[str, Rationale]()

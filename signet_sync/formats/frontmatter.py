@@ -164,22 +164,22 @@ def read_written(head: str) -> dict[str, Value] | None:
     return fields
 
 
-def read_yaml(head: str, *, max_depth: int = MAX_DEPTH, first_line: int = 2) -> dict[str, Value]:
-    """Reads by the full path: PyYAML's events, one by one, strings only. `first_line` is the text's in its file."""
+def read_yaml(head: str) -> dict[str, Value]:
+    """Reads by the full path: PyYAML's events, one by one, strings only."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    walker = _Walker(max_depth)
+    walker = _Walker()
     mark = None
     try:
         for event in yaml.parse(_make_escapes_safe(head), Loader=loader):
             mark = event.start_mark
             walker.take(event)
     except FrontmatterProblem as refused:
-        raise FrontmatterProblem(refused.code, f"{_where(mark, first_line)}{refused}") from None
+        raise FrontmatterProblem(refused.code, f"{_where(mark)}{refused}") from None
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error), first_line)}{problem}") from None
+        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error))}{problem}") from None
     except (UnicodeError, ValueError, RecursionError):
         raise FrontmatterProblem("frontmatter-invalid", "it holds characters that YAML cannot hold") from None
     if not isinstance(walker.result, dict):
@@ -187,9 +187,9 @@ def read_yaml(head: str, *, max_depth: int = MAX_DEPTH, first_line: int = 2) -> 
     return walker.result
 
 
-def _where(mark: Any, first_line: int) -> str:
-    """Returns the line of the file of a YAML mark."""
-    return f"line {mark.line + first_line}: " if mark is not None else ""
+def _where(mark: Any) -> str:
+    """Returns the line of the file of a YAML mark: behind the fence, counted from 1."""
+    return f"line {mark.line + 2}: " if mark is not None else ""
 
 
 def _mark_of(error: Any) -> Any:
@@ -219,9 +219,8 @@ def _make_line_safe(line: str) -> str:
 class _Walker:
     """Builds plain text, lists and mappings from events; refuses everything that could hide or multiply content."""
 
-    def __init__(self, max_depth: int) -> None:
+    def __init__(self) -> None:
         self.result: Value = None
-        self._max_depth = max_depth
         self._stack: list[tuple[Value, str | None]] = []
         self._documents = 0
 
@@ -234,8 +233,8 @@ class _Walker:
             self._put(None if null else well_formed(event.value), is_key=True)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._plain(event)
-            if len(self._stack) >= self._max_depth:
-                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {self._max_depth} levels")
+            if len(self._stack) >= MAX_DEPTH:
+                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {MAX_DEPTH} levels")
             container: Value = {} if kind == "MappingStartEvent" else []
             self._put(container, is_key=False)
             self._stack.append((container, None))
@@ -389,44 +388,20 @@ def _unindent(entry: str, indent: int) -> str:
 
 # ── the line that a problem is about ──
 
-_FIELD = {
-    "hash-mismatch": "content_sha256",
-    "captured-at-mismatch": "captured_at",
-    "agent-invalid": "agent_id",
-    "token-mismatch": "session_id",
-    "kind-mismatch": "kind",
-}
-_NAMED = late(r"the (?:field|key) `?([A-Za-z_][A-Za-z0-9_]*)")
 _LINE = late(r"\bline (\d+)")
-_BYTE = late(r"\bbyte (\d+)")
+_NAMED = late(r"the (?:field|key) `?([A-Za-z_]\w*)|^(?:[\w-]+\.)*([\w-]+) ", re.ASCII)
 
 
-def line_of(raw: bytes, code: str, message: str) -> int:
-    """Returns the line, from 1, that a person has to look at; 1 if the whole file is meant."""
+def line_of(raw: bytes, message: str) -> int:
+    """Returns the line, from 1, of what a message names: a line, a field, a setting; else 1."""
     if (found := _LINE.search(message)) is not None:
         return min(int(found[1]), raw.count(b"\n") + 1)
-    if code == "not-utf8" and (found := _BYTE.search(message)) is not None:
-        return raw[: int(found[1])].count(b"\n") + 1
     named = _NAMED.search(message)
-    field = named[1] if named is not None else _FIELD.get(code)
-    if field is None:
+    if named is None:
         return 1
-    lines = [
-        number
-        for number, line in enumerate(raw[:65536].split(b"\n"), 1)
-        if re.match(rf"\"?{re.escape(field)}\"?\s*:".encode(), line)
-    ]
-    # A duplicate key is wrong where it occurs again.
-    return (lines[-1] if "twice" in message else lines[0]) if lines else 1
-
-
-def line_of_setting(raw: bytes, message: str) -> int:
-    """Returns the line, from 1, of the setting that begins an error message, or that a TOML parser names; else 1."""
-    if (found := _LINE.search(message)) is not None:
-        return min(int(found[1]), raw.count(b"\n") + 1)
-    key = message.partition(" ")[0].rpartition(".")[2]
-    assigned = re.compile(rf"[\w.\"' -]*\b{re.escape(key)}[\"']?\s*=".encode())
-    return next((number for number, line in enumerate(raw.split(b"\n"), 1) if key and assigned.match(line)), 1)
+    assigned = re.compile(rf"[\w.\"' -]*\b{re.escape(named[1] or named[2])}[\"']?\s*[=:]".encode())
+    lines = raw[:HEAD_LIMIT].split(b"\n")
+    return next((number for number, line in enumerate(lines, 1) if assigned.match(line)), 1)
 
 
 # ── the bytes of a file in its seal, compressed ──

@@ -88,9 +88,7 @@ def check(
     for judgement in checked.judgements:
         if judgement.verdict in ("invalid", "violation"):
             found = files.read(root, judgement.path, settings.max_file_bytes)
-            line = frontmatter.line_of(
-                found.raw if isinstance(found, Found) else b"", judgement.code, judgement.message
-            )
+            line = frontmatter.line_of(found.raw if isinstance(found, Found) else b"", judgement.message)
             checked.lines[judgement.path, judgement.code] = line
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
@@ -135,7 +133,7 @@ def _settings(root: str, checked: CheckResult) -> Settings:
     for remark in remarks:
         if remark.broken:
             found = files.read(root, SETTINGS, model.FILE_LIMIT)
-            line = frontmatter.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
+            line = frontmatter.line_of(found.raw if isinstance(found, Found) else b"", remark.message)
             entry = {
                 "path": SETTINGS,
                 "verdict": "invalid",

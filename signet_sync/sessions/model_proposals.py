@@ -22,7 +22,7 @@ class Propose(Protocol):
 TOKENS = 3_000  # of an answer; a reasoning model spends most of them on thinking
 
 
-def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
+def proposer(settings: Settings, environ: Mapping[str, str]) -> Propose | None:
     """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
     if not may_ask_model(settings):
         return None
@@ -31,7 +31,7 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     from signet_sync.llm.token_budget import BudgetSpent
 
     try:
-        provider = provider_for(settings, root, environ)
+        provider = provider_for(settings, environ)
     except ConfigError as error:
         logger.warning("no language model is used: {} ({})", error.message, error.hint)
         return None

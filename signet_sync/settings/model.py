@@ -242,7 +242,7 @@ def load(
             values[f.name] = _check_value(f, flags[f.name], "--" + f.name.replace("_", "-"))
     settings = Settings(**values)
     try:
-        resolve(settings, None)
+        resolve(settings)
         resolve_meaning(settings)
     except ConfigError as error:
         layers.refuse(error, user_file(environ))

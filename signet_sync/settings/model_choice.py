@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.errors import ConfigError
-from signet_sync.formats.paths import display
 from signet_sync.storage.locations import base
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ PROVIDERS = ("", "none", *SERVERS, "command")
 # Models of this machine for vectors, by the word that chooses them; any other in a folder.
 LOCAL: Mapping[str, str] = {"local": "all-MiniLM-L6-v2", "multilingual": "multilingual-e5-small"}
 FOLDER = "/folder"
-# Every spelling of *no* that some reader of YAML accepts.
-_OFF = frozenset({"false", "no", "off", "n", "0"})
 
 
 class ModelChoice(NamedTuple):
@@ -59,34 +56,16 @@ class MeaningChoice(NamedTuple):
 
 
 def may_ask_model(settings: "Settings") -> bool:
-    """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
-    return settings.llm_provider not in ("", "none") or may_ask_signet(settings)
+    """Returns whether a language model may be asked at all."""
+    return settings.llm_provider not in ("", "none")
 
 
-def may_ask_signet(settings: "Settings") -> bool:
-    """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
-    return not settings.llm_provider and bool(settings.llm_endpoint or settings.llm_command)
-
-
-def resolve(settings: "Settings", agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
-    """Chooses the model that digests sessions: that of `[llm]`.
-
-    Only if it names no provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
-    model off, or name a provider whose endpoint or command the *user* set. It comes from the workspace, so it can
-    choose neither where text is sent nor what runs.
-
-    Raises `ConfigError` for a block that lacks what its provider needs.
-    """
+def resolve(settings: "Settings") -> ModelChoice:
+    """Chooses the model that digests sessions. Raises `ConfigError` for a block that lacks what its provider needs."""
+    if not settings.llm_provider:
+        return ModelChoice("none", why="no provider is set")
     keys = ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file")
-    written = ModelChoice("none", **{key: getattr(settings, f"llm_{key}") for key in keys})
-    if written.provider:
-        return _read_choice("llm", written)
-    if not may_ask_signet(settings):
-        return _no_model("no provider is set")
-    name, why = _provider_of_signet(agent_yaml or {})
-    if (name in SERVERS and written.endpoint and written.model) or (name == "command" and written.command):
-        return _read_choice("llm", written._replace(provider=name))
-    return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
+    return _read_choice("llm", ModelChoice("none", **{key: getattr(settings, f"llm_{key}") for key in keys}))
 
 
 def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
@@ -100,14 +79,10 @@ def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
         return None
     if chosen not in SERVERS:
         folder = os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
-        return MeaningChoice(folder, _no_model(""), *prefixes)
+        return MeaningChoice(folder, ModelChoice("none"), *prefixes)
     keys = ("model", "endpoint", "api_key_env", "api_key_file")
     written = ModelChoice("none", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
     return MeaningChoice("", _read_choice("meaning", written), *prefixes)
-
-
-def _no_model(why: str) -> ModelChoice:
-    return ModelChoice(kind="none", why=why)
 
 
 def _read_choice(name: str, written: ModelChoice) -> ModelChoice:
@@ -116,7 +91,7 @@ def _read_choice(name: str, written: ModelChoice) -> ModelChoice:
 
     provider = written.provider
     if provider == "none":
-        return _no_model(f"{name}.provider is none")
+        return ModelChoice("none", why=f"{name}.provider is none")
     if provider == "command":
         if not written.command or not written.command[0]:
             raise ConfigError(
@@ -157,17 +132,3 @@ def _read_choice(name: str, written: ModelChoice) -> ModelChoice:
         hint = f"put keys into {name}.api_key_env or {name}.api_key_file"
         raise ConfigError(f"{name}.endpoint contains more than host and path", hint=hint)
     return ModelChoice("http", provider, written.model, endpoint.rstrip("/"), written.timeout, (), key_env, key_file)
-
-
-def _provider_of_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the provider that Signet's agent.yaml names, and why there is none."""
-    blocks = [part if isinstance(part := pipeline.get(key), Mapping) else {} for key in ("synthesis", "extraction")]
-    switches = [pipeline, blocks[0]] if blocks[0] else [pipeline, blocks[1]]
-    if any(str(switch.get("enabled")).strip().lower() in _OFF for switch in switches):
-        return "", "agent.yaml turns it off"
-    for block in (*blocks, {"provider": pipeline.get("extractionProvider")}):
-        name = block.get("provider")
-        if isinstance(name, str) and name.strip():
-            name = name.strip().lower()
-            return ("", "agent.yaml says provider: none") if name == "none" else (name, "")
-    return "", "no provider is set"

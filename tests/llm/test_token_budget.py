@@ -292,5 +292,5 @@ def test_what_may_have_been_worked_on_stays_spent(server, budget):  # noqa: F811
 
 def test_every_provider_has_the_budget_of_the_user():
     for one in ({"llm_provider": "command", "llm_command": ("echo",)}, {"llm_provider": "vllm", "llm_model": "m"}):
-        found = provider_for(Settings(**one, llm_daily_tokens=77), "/", {})
+        found = provider_for(Settings(**one, llm_daily_tokens=77), {})
         assert found.budget.daily == 77 and found.budget.path == os.path.join(state_dir.base(), RECORD)

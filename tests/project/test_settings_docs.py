@@ -68,10 +68,6 @@ its longest answer must fit in what is left; otherwise rules are used, and the l
 server reports counts. The record is `llm-tokens.json` in the folder with the state of all workspaces; if it is damaged,
 no model is asked until you delete it. `status` says what was spent.
 
-**Signet's `agent.yaml`** in the workspace is read if no provider is named, for `enabled` and `provider` under
-`memory.pipelineV2`. It can switch the model off, or choose a provider whose `endpoint` (with a `model`) or `command` is
-in your settings: a checkout never decides where your sessions are sent.
-
 **`recall.meaning`** may be one of these servers, too (not `anthropic`): see [recall](recall.md#in-other-words). It
 takes nothing of `[llm]`. Prefixes are known for e5, nomic, bge, arctic-embed and mxbai; a blank stands for none.
 """

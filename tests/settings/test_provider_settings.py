@@ -5,12 +5,7 @@ import pytest
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
-from signet_sync.settings.model_choice import (
-    ModelChoice,
-    may_ask_model,
-    may_ask_signet,
-    resolve,
-)
+from signet_sync.settings.model_choice import ModelChoice, may_ask_model, resolve
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -28,13 +23,13 @@ def load(tmp_path):
     return loaded
 
 
-def resolved(agent_yaml=None, **values):
-    return resolve(Settings(**values), agent_yaml)
+def resolved(**values):
+    return resolve(Settings(**values))
 
 
 def refused(**values):
     with pytest.raises(ConfigError) as raised:
-        resolve(Settings(**values), None)
+        resolve(Settings(**values))
     assert raised.value.hint
     return raised.value
 
@@ -57,7 +52,7 @@ def test_a_known_name_brings_its_endpoint_and_key():
 def test_none_turns_it_off():
     given = {"llm_provider": "none", "llm_model": "m", "llm_endpoint": LOCAL}
     why = "llm.provider is none"
-    assert resolved({"extraction": {"provider": "ollama"}}, **given) == ModelChoice(kind="none", why=why)
+    assert resolved(**given) == ModelChoice(kind="none", why=why)
     assert not may_ask_model(Settings(**given)) and not may_ask_model(Settings())
 
 
@@ -95,9 +90,9 @@ def test_an_endpoint_is_host_and_path_and_never_shown(endpoint):
 def test_the_users_file_and_environment_say_who_is_asked(load):
     found, warnings = load("[llm]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_LLM_MODEL="n")
     assert warnings == []
-    assert resolve(found, None) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
+    assert resolve(found) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
     found, _ = load("[llm]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
-    assert resolve(found, None).command == ("a", "b c")
+    assert resolve(found).command == ("a", "b c")
 
 
 def test_a_workspace_says_nothing_of_it(load):
@@ -110,44 +105,3 @@ def test_a_workspace_says_nothing_of_it(load):
     assert found == Settings()
     ignored = [f"signet-sync.toml: {key} ignored: a workspace may not set this" for key in keys]
     assert [str(remark) for remark in warnings] == ignored
-
-
-# --- Signet's agent.yaml --------------------------------------------------------------------------------------------
-
-NAMES = {"synthesis": {"provider": "ollama", "endpoint": "http://evil/v1", "model": "evil", "command": "evil"}}
-
-
-def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
-    own = {"llm_endpoint": "http://mine/v1", "llm_model": "m"}
-    block = resolved(NAMES, **own)
-    assert block == ModelChoice(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
-    assert resolved({"synthesis": {"provider": "openrouter"}}, **own).api_key_env == ""
-    assert may_ask_signet(Settings(**own))
-
-
-@pytest.mark.parametrize(
-    "pipeline",
-    [
-        {"enabled": "false"}, {"enabled": "No", "synthesis": {"provider": "ollama"}},
-        {"synthesis": {"enabled": "off", "provider": "ollama"}},
-        {"extraction": {"enabled": "FALSE", "provider": "ollama"}},
-        {"synthesis": {"provider": "none"}, "extraction": {"provider": "ollama"}},
-        {"extraction": {"provider": "None"}}, {"synthesis": {"provider": ""}}, {"synthesis": "ollama"},
-        {"synthesis": {"provider": {"a": "b"}}},
-        {},
-    ],
-)  # fmt: skip
-def test_agent_yaml_turns_off_or_says_nothing(pipeline):
-    assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "none"
-
-
-@pytest.mark.parametrize(
-    "pipeline",
-    [
-        {"enabled": "true", "extraction": {"provider": " Ollama "}},
-        {"synthesis": {"enabled": "true"}, "extraction": {"provider": "ollama", "enabled": "false"}},
-        {"extractionProvider": "ollama"},
-    ],
-)
-def test_agent_yaml_inherits_as_signet_does(pipeline):
-    assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "http"

@@ -176,7 +176,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert refused(load).path in (str(user), None)
     environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
     found, remarks = model.load(str(root), environ=environ, anyway=True)
-    assert not may_ask_model(found) or resolve(found, None).kind == "none"
+    assert not may_ask_model(found) or resolve(found).kind == "none"
     assert not found.history_enabled
     assert (found.recall_retention_days, found.backup_keep) == (0.0, 1000)
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])

@@ -180,7 +180,7 @@ def _call_hook(words: Sequence[str], environ: dict[str, str]) -> str:
 def model(target: Installation) -> list[Finding]:
     """Checks that the configured language model can be called; nothing is sent to it."""
     try:
-        provider = provider_choice.provider_for(target.settings, target.root, target.environ)
+        provider = provider_choice.provider_for(target.settings, target.environ)
     except SignetSyncError as error:
         return [warning("language-model", f"none is used: {error.message}", error.hint)]
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:
