@@ -2,8 +2,7 @@
 
 A call is ours by the tool's name in any harness's spelling (`mcp__signet-sync__memory_recall`,
 `mcp_signet-sync_memory_recall`, `signet-sync_memory_recall`, `memory_recall`): the user chooses the server's name.
-Also ours are shell calls that run one of our commands that print memory, resources of our server, and calls that
-continue to read such a result from where the harness saved it.
+Also ours are shell calls that run one of our commands that print memory, and resources of our server.
 """
 
 from __future__ import annotations
@@ -51,14 +50,7 @@ _PYTHON = late(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
 _MOST_WORDS = 12
 _LONGEST = 20_000  # characters of a command that are searched
 
-# How a harness refers to a result saved elsewhere: a task that continues, or a file.
-_TASK = late(r"(?:in (?:the )?background with (?:task )?ID|running with session ID|[Tt]ask ID):? ([\w-]{2,80})")
-_PLACE = late(
-    r"[^\s\"'<>]{0,300}[/\\](?:tool-(?:results?|outputs?)[/\\][^\s\"'<>]{1,200}|tasks[/\\][^\s\"'<>]{1,80}\.output)"
-)
-_REDIRECTED = late(r">{1,2}\s*['\"]?([^\s'\"&;|<>]{0,200}[./][^\s'\"&;|<>]{3,200})")
 _COMMANDS = ("command", "cmd", "script", "code", "input", "chars", "commandLine")
-_EDGE = 4_000
 
 
 class OwnCalls:
@@ -66,15 +58,11 @@ class OwnCalls:
 
     def __init__(self) -> None:
         self._calls: set[str] = set()
-        self._tasks: set[str] = set()
-        self._places: set[str] = set()
 
-    def called(self, call: str, name: str, given: object, *more: str) -> bool:
-        """Records a call by id, tool, arguments and `more` names; returns whether it is ours."""
-        ours = any(map(is_own_tool, (name, *more))) or self._is_own_use(given)
-        if ours and call:
+    def called(self, call: str, name: str, given: object, *more: str) -> None:
+        """Records a call by id, tool, arguments and `more` names."""
+        if call and (any(map(is_own_tool, (name, *more))) or runs_us(" ".join(_words(given)))):
             self._calls.add(call)
-        return ours
 
     def is_ours(self, call: str, name: str = "") -> bool:
         """Checks whether a result belongs to a call of ours; by the tool's name if the call is in another file."""
@@ -82,28 +70,7 @@ class OwnCalls:
 
     def kept(self, call: str, name: str, text: str) -> str:
         """Returns a result's text, or its placeholder if the call is ours."""
-        return self.left_out(text) if self.is_ours(call, name) else text
-
-    def left_out(self, text: str) -> str:
-        """Returns the placeholder for a result of ours; records where the harness saved it, if the text says so."""
-        for edge in (text[:_EDGE], text[-_EDGE:]):
-            self._tasks.update(_TASK.findall(edge))
-            self._places.update(place.rstrip(".,)") for place in _PLACE.findall(edge))
-        return LEFT_OUT
-
-    def _is_own_use(self, given: object) -> bool:
-        """Checks whether a call runs signet-sync or continues with a saved result."""
-        for key, value in _texts(given, ""):
-            if any(place in value for place in self._places):
-                return True
-            if value in self._tasks and key.lower().endswith("id"):
-                return True
-        commands = " ".join(_words(given))
-        if not runs_us(commands):
-            return False
-        found = _REDIRECTED.findall(commands[:_LONGEST])
-        self._places.update(place for place in found if not place.startswith("/dev/"))
-        return True
+        return LEFT_OUT if self.is_ours(call, name) else text
 
 
 def is_own_tool(name: str) -> bool:
@@ -164,17 +131,3 @@ def _words(given: object) -> Iterator[str]:
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, str):
                     yield part
-
-
-def _texts(given: object, key: str, depth: int = 3) -> Iterator[tuple[str, str]]:
-    """Yields the texts and numbers among a call's arguments, with their names."""
-    if isinstance(given, str):
-        yield key, given
-    elif isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
-        yield key, str(given)
-    elif depth and isinstance(given, Mapping):
-        for name, value in list(given.items())[:50]:
-            yield from _texts(value, str(name), depth - 1)
-    elif depth and isinstance(given, list):
-        for value in given[:50]:
-            yield from _texts(value, key, depth - 1)

@@ -164,9 +164,6 @@ class _ClaudeCodeReader(LineReader):
                 return
         texts = [text for text in texts_of(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
         text, _ = _TAGS.split(drop_injected("\n".join(texts)))
-        # In some versions the background task's id is only next to the text.
-        if (task := text_of(details.get("backgroundTaskId"))) and self.ours.is_ours(call):
-            text += f"\nTask ID: {task}"
         failed = block.get("is_error") is True
         # A server of somebody else words its own failures.
         foreign = self.tools.get(call, "mcp__").startswith("mcp__")

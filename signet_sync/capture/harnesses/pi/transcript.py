@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from signet_sync.capture.harnesses.reader import TranscriptEntry, TreeReader, time_of
 from signet_sync.capture.harnesses.texts import UUID, join_paragraphs, mapping_of, text_of, texts_of
-from signet_sync.text.own_calls import runs_us
+from signet_sync.text.own_calls import LEFT_OUT, runs_us
 
 # How the prompts of OpenClaw's scheduled jobs and heartbeats begin.
 _BY_CLOCK = ("[cron:", "Read HEARTBEAT.md")
@@ -73,7 +73,7 @@ class _PiReader(TreeReader):
             failed = message.get("cancelled") is True or (isinstance(code, int) and code != 0)
             command, said = text_of(message.get("command")), text_of(message.get("output"))
             self.call("", "bash", command, failed=failed)
-            self.result("", self.ours.left_out(said) if runs_us(command) else said, name="bash", failed=failed)
+            self.result("", LEFT_OUT if runs_us(command) else said, name="bash", failed=failed)
         elif role == "compactionSummary":
             self.add("compaction", text_of(message.get("summary")))
         elif role == "branchSummary":
