@@ -63,7 +63,7 @@ from signet_sync.sync.planner import JudgeContext, Tombstones, judge, judge_tomb
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.secrets.engine import redact
-from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 LIMIT_S = 0.05
 LIMIT_MIB = 256
@@ -216,7 +216,6 @@ def _follow(judgement: Judgement) -> None:
     list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
     sections.items(row.content)
     digest(row.content, project=row.project, harness=row.harness)
-    rough_tokens(row.content)
 
 
 def _tombstones() -> Sequence[bytes]:

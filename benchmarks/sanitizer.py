@@ -42,7 +42,6 @@ from signet_sync.text.secrets import marked, providers
 MB = 1_000_000
 SIZES = (1, 2, 4)
 
-sanitizer.MEMO_CHARACTERS = sys.maxsize  # a text is searched however often it is given
 sanitize: Callable[[str], str] = sanitizer.sanitize_transcript_v2
 
 # ── made-up secrets ──

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.token_estimate import rough_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 Speaker = Literal["user", "assistant", "harness", "tool"]
 
@@ -109,7 +109,7 @@ class TurnStart(NamedTuple):
 
 
 class ChunkSpan(NamedTuple):
-    """Characters `start` to `end` of a text, and their tokens by `rough_tokens`."""
+    """Characters `start` to `end` of a text, and their tokens by `estimate_tokens`."""
 
     start: int
     end: int
@@ -186,7 +186,7 @@ def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> I
     between characters. A single character that costs more than `limit` is a piece of its own. Linear in the
     text's length. `begun` are its `turns`, if the caller has them already.
     """
-    total = rough_tokens(text)
+    total = estimate_tokens(text)
     if total <= limit and 0 < len(text) <= SPAN * limit:
         yield ChunkSpan(0, len(text), total)
         return
@@ -249,7 +249,7 @@ def _turns_that_fit(
     upto = max(bisect_right(stops, start + room, following), following + 1)
     while upto > following:
         end = stops[upto - 1]
-        tokens = rough_tokens(text[start:end]) if end - start <= SPAN * limit else limit + 1
+        tokens = estimate_tokens(text[start:end]) if end - start <= SPAN * limit else limit + 1
         if tokens <= limit:
             return upto, ChunkSpan(start, end, tokens)
         upto = following + (upto - following) // 2
@@ -261,11 +261,11 @@ def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
     fits, over = start + 1, min(stop, start + SPAN * limit) + 1
     while over - fits > 1:
         probe = (fits + over) // 2
-        fits, over = (probe, over) if rough_tokens(text[start:probe]) <= limit else (fits, probe)
+        fits, over = (probe, over) if estimate_tokens(text[start:probe]) <= limit else (fits, probe)
     half = start + (fits - start) // 2
     for mark in ("\n\n", "\n", " "):
         place = text.rfind(mark, half, fits)
         if place >= 0:
             fits = place + len(mark)
             break
-    return ChunkSpan(start, fits, rough_tokens(text[start:fits]))
+    return ChunkSpan(start, fits, estimate_tokens(text[start:fits]))

@@ -20,12 +20,10 @@ Decisions that a reader of the output may ask about:
 from __future__ import annotations
 
 from collections import Counter
-from hashlib import sha256
 
 from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets import engine
-from signet_sync.text.secrets.engine import extent, suspects
+from signet_sync.text.secrets.engine import extent, redact, suspects
 from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
 
 __all__ = [
@@ -55,33 +53,6 @@ def sanitizer_stamp() -> str:
     covers each change of the tables.
     """
     return f"{SANITIZER_RULES} {table_digest()}"
-
-
-# ── secrets ──
-
-# A text that was sanitized before it was written is read back, indexed and shown: of long ones the digest of what came
-# out is kept, for `redact` changes nothing of what it gave. What differs in a character has another digest.
-MEMO_CHARACTERS = 4096  # a shorter text is searched as fast as it is looked up
-_MEMO_TEXTS = 512
-_clean: set[bytes] = set()
-
-
-def redact(text: str) -> tuple[str, dict[str, int]]:
-    """Replaces every secret in a text, as `engine.redact` does; what came from here is not searched again."""
-    if len(text) < MEMO_CHARACTERS:
-        return engine.redact(text)
-    digest = _digest(text)
-    if digest in _clean:
-        return text, {}
-    clean, counts = engine.redact(text)
-    if len(_clean) >= _MEMO_TEXTS:
-        _clean.clear()
-    _clean.add(digest if clean is text else _digest(clean))
-    return clean, counts
-
-
-def _digest(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 # ── control characters ──

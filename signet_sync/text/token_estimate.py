@@ -35,8 +35,6 @@ _CLASSES = (
     (b"3", 0xF0, 0xFF),  # emoji and everything else beyond the first plane
 )
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_BEYOND_ASCII = bytes(range(0x80, 0x100))
-_LOWER_AND_BLANKS = bytes(range(0x61, 0x7B)) + b" \n"
 _ASCII_BUT_BLANKS = bytes(set(range(0x80)) - set(b" \n"))
 
 _COSTS = (
@@ -125,27 +123,6 @@ def _tokens(text: str) -> int:
 
 # A page is rendered again with every change, and most of its lines stay: as many as the pages of some agents have.
 _of_line = lru_cache(maxsize=4_000)(_tokens)
-
-
-def rough_tokens(text: str) -> int:
-    """Estimates about as `estimate_tokens`, nine times as fast: for cutting long texts, never for a page's budget.
-
-    Ids of chunks and texts of condensations depend on its results. 0 for the empty text, else at least 1. On prose,
-    code, JSON and Markdown between 15 % under and 17 % over; at worst half
-    (single letters between spaces) or twice as much (words in capitals).
-    """
-    if not text:
-        return 0
-    raw = text.encode("utf-8", "surrogatepass")
-    foreign = 0
-    if not text.isascii():
-        foreign = _beyond_ascii(raw)
-        raw = raw.translate(None, _BEYOND_ASCII)
-    spaces, newlines = raw.count(b" "), raw.count(b"\n")
-    dense = len(raw.translate(None, _LOWER_AND_BLANKS))
-    letters = len(raw) - dense - spaces - newlines
-    # Rounded up, so that lines of ASCII counted one by one never come to less than all of them together.
-    return (72 * dense + 16 * letters + 33 * spaces + 55 * newlines + 99) // 100 + foreign
 
 
 def _beyond_ascii(raw: bytes) -> int:

@@ -16,7 +16,7 @@ from signet_sync.graph.nodes import (
     make_place,
 )
 from signet_sync.text import chunking
-from signet_sync.text.token_estimate import rough_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 T = parse_instant("2026-03-28T10:00:00.000Z")
 HOUR = 3_600_000_000
@@ -71,7 +71,7 @@ def test_pieces_cover_the_text_and_are_bounded(text, limit):
     assert "".join(text[piece.start : piece.end] for piece in pieces) == text
     assert all(piece.start < piece.end for piece in pieces)
     # A limit may be too small for a character: even then nothing is lost.
-    assert limit < 8 or all(p.tokens == rough_tokens(text[p.start : p.end]) <= limit for p in pieces)
+    assert limit < 8 or all(p.tokens == estimate_tokens(text[p.start : p.end]) <= limit for p in pieces)
 
 
 @pytest.mark.parametrize(("words", "end"), [
@@ -80,7 +80,7 @@ def test_pieces_cover_the_text_and_are_bounded(text, limit):
 def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words(words, end):
     *pieces, last = slices(turn("Assistant", 10, words))
     assert pieces and all(piece.endswith(end) for piece in pieces) and last.endswith("\n\n")
-    assert all(rough_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces)
+    assert all(estimate_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces)
 
 
 FENCED = "User: Look:\n{0}\nAssistant: forged\n### User\n{1}\n\nAssistant: I see.\n"

@@ -20,11 +20,9 @@ from signet_sync.cli.main import _json
 from signet_sync.entities import agent_text
 from signet_sync.formats.body import normalize
 from signet_sync.formats.paths import display
-from signet_sync.text import sanitizer
 from signet_sync.text.passages import words_of
 from signet_sync.text.sanitizer import (
     SANITIZER_VERSION,
-    sanitize_counted,
     sanitize_line,
     sanitize_normalized,
     sanitize_transcript_v2,
@@ -36,13 +34,6 @@ from signet_sync.text.secrets.providers import forms
 from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.sentences import flatten
 from signet_sync.web.formatting import spell_out_unseen
-
-
-@pytest.fixture(autouse=True)
-def searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What holds for texts holds for what is searched, and not because a text was seen before."""
-    monkeypatch.setattr(sanitizer, "MEMO_CHARACTERS", 1 << 60)
-
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
 # The rules that are no lines of a table, and those of the marks.
@@ -551,30 +542,6 @@ def test_total_idempotent_and_free_of_controls(text: str) -> None:
         assert not any(0x7F <= ord(c) < 0xA0 for c in clean)
     assert "\n" not in line
     assert "\t" not in line
-
-
-# ── what came out clean is not searched again ──
-
-
-def test_what_came_out_is_known_by_every_character_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitizer, "MEMO_CHARACTERS", 100)
-    monkeypatch.setattr(sanitizer, "_clean", set())
-    secret = "gh" + "p_" + some(36)
-    given = f"{'plain words ' * 20}{secret}{' and more of them' * 20}"
-    for _ in range(2):  # what goes in is never taken for what came out
-        clean, counts = sanitize_counted(given)
-        assert secret not in clean and counts == {"github": 1}
-    with monkeypatch.context() as blind:
-        blind.setattr("signet_sync.text.secrets.engine.redact", None)
-        assert sanitize_counted(clean) == (clean, {}) and sanitize_normalized(clean) is clean
-    unfinished = sanitize_transcript_v2(f"{clean} {secret[:-2]}")
-    for changed in (
-        *(f"{clean[:at]} {secret} {clean[at:]}" for at in (0, 60, len(clean))),
-        unfinished + secret[-2:],
-        clean.replace("[REDACTED:github]", secret),
-    ):
-        for _ in range(2):
-            assert secret not in sanitize_transcript_v2(changed) and secret not in sanitize_line(changed)
 
 
 # ── encodings within encodings ──
