@@ -5,7 +5,6 @@ The rules are loaded in the functions: completion does without.
 
 from __future__ import annotations
 
-from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import click
 from signet_sync.cli.main import Context
 from signet_sync.cli.parsing import Group, OfWorkspace, SharedOption, command
 from signet_sync.cli.reindex import show_problems
-from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import list_accepted_gone, list_open
@@ -47,24 +46,17 @@ def check(context: Context, /, **asked: Any) -> int:
 def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> dict[str, Any]:
     from signet_sync.integrity import check as integrity_check
 
-    database, path = None, context.database_path()
+    database = None
     if with_index:
         try:
-            database = Database(path, readonly=True)
+            database = Database(context.database_path(), readonly=True)
         except FileNotFoundError as error:
             message, hint = "there is no index to compare with", "run signet-sync reindex first"
             raise DatabaseError(message, path=str(error), hint=hint) from None
     with context.progress("checking") as advance:
         now_us = context.now_us
         checked = integrity_check.check(context.root, now_us=now_us, database=database, progress=advance, **asked)
-    sealed: frozenset[str] = frozenset()  # the invalid files that the index could restore, if it can be read
-    if any(judgement.verdict == "invalid" for judgement in checked.judgements):
-        try:
-            with closing(Database(path, readonly=True)) as known:
-                sealed = integrity_check.restorable(known, checked)
-        except (OSError, SignetSyncError):
-            pass
-    return integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
+    return integrity_check.document(context.root, checked, context.now_us, strict=strict)
 
 
 def _show_check(document: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.reading import judge_paths
-from signet_sync.sync.store import artifacts, violations
+from signet_sync.sync.store import violations
 from signet_sync.sync.workspace import Pass, Request, Workspace
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
@@ -235,25 +235,8 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 
-# Of these the sealed bytes are the remedy, where an index has them.
-_RESTORABLE = frozenset(
-    {"frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch", "not-utf8"}
-)
-
-
-def restorable(database: Database, checked: CheckResult) -> frozenset[str]:
-    """Returns the paths of invalid files whose sealed bytes the index has."""
-    paths = [j.path for j in checked.judgements if j.verdict == "invalid" and j.code in _RESTORABLE]
-    return frozenset(path for path, seal in artifacts.seals_of(database, paths).items() if seal.packed)
-
-
-def document(
-    root: str, checked: CheckResult, now_us: int, *, strict: bool, sealed: Collection[str] = ()
-) -> dict[str, Any]:
-    """Returns the document of `check --json`; a note that fails a strict check says so.
-
-    The remedy for the paths in `sealed` is to restore them from their seals.
-    """
+def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> dict[str, Any]:
+    """Returns the document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {
             **problem(j.path, j.verdict, j.code, j.message, is_file=bool(j.found_sha256)),
@@ -262,9 +245,6 @@ def document(
         for j in checked.judgements
         if j.verdict not in ("indexed", "tombstone")
     ]
-    for entry in problems:
-        if entry["path"] in sealed:
-            entry["hint"] = f"signet-sync violations restore {entry['path']} writes the sealed file back"
     problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
     notes: list[dict[str, Any]] = [
         {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)

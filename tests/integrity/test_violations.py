@@ -163,16 +163,3 @@ def test_trouble_with_one_of_several_is_told_while_the_rest_goes_on(vault):
     assert refused.code == 2 and refused.json["error"]["code"] == "unknown-violation"
     for wrong in (("accept", "--all", "x", "--reason", "r"), ("accept", "--reason", "r"), ("restore",)):
         assert vault.call("violations", *wrong).code == 2
-
-
-@pytest.mark.parametrize("change", [lambda raw: raw + b"a note of mine\n", lambda raw: raw[4:], lambda raw: b"\xff"])
-def test_without_a_pass_check_names_the_seal_as_the_remedy_and_it_is_one(vault, change):
-    path = vault.paths[0]["summary"]
-    before = (vault / path).read_bytes()
-    (vault / path).write_bytes(change(before))
-    listed = vault.call("violations", "list").out
-    assert listed.startswith("no open violations as of the last pass 20") and listed.rstrip().endswith("reindex")
-    assert "later changes are found by: signet-sync reindex" in vault.call("status").out
-    (problem,) = vault.call("check", "--json").json["problems"]
-    assert problem["hint"] == f"signet-sync violations restore {path} writes the sealed file back"
-    assert vault.call("violations", "restore", path).code == 0 and (vault / path).read_bytes() == before

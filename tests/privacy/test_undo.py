@@ -135,16 +135,6 @@ def test_an_undo_travels(machines):
     assert at(here).hits(WORD) and not stone(here).exists()
 
 
-def rewritten(vault, where, *changes):
-    """The tombstone as another state of the same removal would have it, in another place."""
-    raw = (stone(vault) if stone(vault).exists() else where).read_bytes()
-    for old, new in changes:
-        assert old in raw
-        raw = raw.replace(old, new)
-    where.parent.mkdir(exist_ok=True)
-    where.write_bytes(raw)
-
-
 def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_whole(tmp_path):
     whole, first, second, third, rest = (
         validate_tombstone({**STONE, "session_ids": [*ids]}) for ids in ("123", "1", "2", "3", "23")
