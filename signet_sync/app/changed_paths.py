@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from signet_sync.entities import stage as entities_stage
 from signet_sync.formats.filename import artifact_name, tombstone_name
-from signet_sync.formats.paths import MEMORY, TOMBSTONES, WORDS, dream_page, head_page, page_agent
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, WORDS, page_agent
 from signet_sync.formats.snapshot import Signature
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
-from signet_sync.sync import reading
-from signet_sync.sync.store import artifacts, counts
+from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 
 
@@ -49,18 +48,3 @@ def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[
             known[path] = before.signature
     found = files.signatures(workspace.root, known)
     return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
-
-
-class Poll:
-    """Scans all files repeatedly if there are no events."""
-
-    def __init__(self) -> None:
-        self._seen: object = None
-
-    def changed(self, workspace: Workspace) -> bool:
-        """Returns whether any file, page or entity came, went or changed size, time or inode since the last look."""
-        database = workspace.database
-        heads = [page(agent_id) for agent_id in counts.agents(database) for page in (head_page, dream_page)]
-        now = reading.scan(workspace.root), files.signatures(workspace.root, heads), entities_stage.differing(workspace)
-        before, self._seen = self._seen, now
-        return now != before

@@ -338,7 +338,7 @@ class Daemon:
         remarks = self._configure()
         work.workspace.settings = self.settings
         keep_settings(work.workspace.root, work.workspace.state)
-        if (before.watch_mode, before.poll_interval) != (self.settings.watch_mode, self.settings.poll_interval):
+        if before.watch_mode != self.settings.watch_mode:
             work.set_watch()
         self._log_to(work.workspace.state.logs)
         _log_remarks(remarks)

@@ -95,7 +95,6 @@ class Scheduler:
         self._deferrals = 0
         self._dirty: set[str] = set()  # paths that changed, as far as is known
         self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
-        self._poll = changed_paths.Poll()
         self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
@@ -103,16 +102,14 @@ class Scheduler:
         self.commits = CommitScheduler(workspace)
         self.sharing: Command | None = None
         self.watcher = self._watcher()
-        self.watcher.start()
         self._log_trouble(())
         self._at = dict.fromkeys(("surroundings", "dream"), time.monotonic() + BEAT)
         # The agents of many machines start in the morning, and must not all come at once.
         self._plan("share", random.uniform(0.0, 1.0) * workspace.settings.fleet_interval)  # noqa: S311
-        # In the order in which they run: a pass knows what a poll found, and its follow-up work comes after it.
+        # In the order in which they run: the follow-up work of a pass comes after it.
         self._jobs: tuple[tuple[str, Callable[[], float], Callable[[], None]], ...] = (
             ("surroundings", self._timed("surroundings"), self._check_surroundings),
             ("dream", self._timed("dream"), self._dream),
-            ("poll", self._timed("poll"), self._look_for_changes),
             ("pass", self._when_to_pass, self._pass_over_changes),
             ("merge", self._timed("merge"), self._merge),
             ("checkpoint", self._timed("checkpoint"), self._checkpoint),
@@ -131,7 +128,7 @@ class Scheduler:
             return f"degraded: {self.trouble}"
         if self.held:
             return "held: signet daemon"
-        return "polling" if self.watcher.kind in (None, "polling") else "watching"
+        return "polling" if self.watcher.kind is None else "watching"
 
     # ── the watch ──
 
@@ -139,19 +136,13 @@ class Scheduler:
         """Sets the watch again, according to the current settings."""
         self.watcher.stop()
         self.watcher = self._watcher()
-        self.watcher.start()
         self.everything = True
 
     def _watcher(self) -> Watcher:
-        settings = self.workspace.settings
-        return Watcher(
-            self.workspace.root,
-            self._folders,
-            mode=settings.watch_mode,
-            poll_interval=settings.poll_interval,
-            news=self._news,
-            careful=[TOMBSTONES],
-        )
+        watcher = Watcher(self.workspace.root, self._folders, news=self._news, careful=[TOMBSTONES])
+        if self.workspace.settings.watch_mode != "off":
+            watcher.start()
+        return watcher
 
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
         """Returns the reported paths without those that we wrote; all of them if that cannot be decided now."""
@@ -181,11 +172,7 @@ class Scheduler:
         if hint is None:
             return
         self._dirty |= hint.paths
-        # A polling tick carries no information; only a difference is worth a pass.
-        if self.watcher.kind == "polling" and hint.everything and not hint.paths:
-            self._at["poll"] = 0.0
-        else:
-            self.everything |= hint.everything
+        self.everything |= hint.everything
 
     def run_due(self) -> None:
         """Runs the jobs that are due."""
@@ -225,10 +212,6 @@ class Scheduler:
                 self._log_trouble(filter(None, [swept.waiting]))
                 self._alive()
         self._plan("dream", DREAM_BEAT)
-
-    def _look_for_changes(self) -> None:
-        """Looks at all files, where no event tells what changed."""
-        self.everything |= self._poll.changed(self.workspace)
 
     def _when_to_pass(self) -> float:
         now = self.everything or self._dirty
@@ -312,7 +295,6 @@ class Scheduler:
         self._update_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = False
-        self._at.pop("poll", None)
         self._plan("full", self.workspace.settings.interval)
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")

@@ -75,9 +75,8 @@ class Settings:
 
     debounce: float = _setting(0.2, "watch.debounce", "Quiet seconds after a change before a pass.", (0.0, 60.0))
     watch_mode: str = _setting(
-        "auto", "watch.mode", "`auto`: events of the system, else polling.", choices=("auto", "polling", "off")
+        "auto", "watch.mode", "`auto`: events of the system; `off`: full passes alone.", choices=("auto", "off")
     )
-    poll_interval: float = _setting(2.0, "watch.poll_interval", "Seconds between two polls.", (0.1, 3600.0))
     interval: float = _setting(
         300.0, "reconcile.interval", "Least seconds between two full passes of `run`.", (1.0, 604_800.0)
     )

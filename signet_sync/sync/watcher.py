@@ -1,7 +1,7 @@
 """Collects the operating system's change events as sets of workspace-relative paths.
 
 An event is a hint: only its path is used, and what is on disk decides. `everything` means that hints may be incomplete
-(too many, a watch set again, polling). What no event tells, because the kernel had no watch or no room left, the next
+(too many, a watch set again). What no event tells, because the kernel had no watch or no room left, the next
 full pass finds. watchdog delivers the events; it is imported only when a watch is set, because that takes longer than
 most commands.
 """
@@ -57,8 +57,8 @@ class Watcher:
     workspace-relative folders to watch (`""` is the root); it is called at the start and in each `check`. One that ends
     with `/` is watched with all below it. An absolute path (a real one) names a folder outside the workspace: changes
     in it are reported as absolute paths, nothing above it is watched. A folder that is missing, unreadable or reached
-    through a symlink below the root is not watched until that changes. `mode` is `auto`, `polling` or `off`;
-    `poll_interval` is in seconds and counts from the end of one pass to the next tick.
+    through a symlink below the root is not watched until that changes. Where the system has no watches left `kind` is
+    None, and nothing is reported until it has some again.
 
     `news` gets reported paths and returns those that matter; the others are ignored. It is called in `gather`. Events
     below the folders `careful` always wait for the whole quiet period.
@@ -74,16 +74,12 @@ class Watcher:
         root: str,
         folders: Callable[[], Sequence[str]],
         *,
-        mode: str = "auto",
-        poll_interval: float = 2.0,
         news: Callable[[frozenset[str]], Collection[str]] = lambda paths: paths,
         careful: Sequence[str] = (),
     ) -> None:
         self.kind: str | None = None
         self._root = root
         self._folders = folders
-        self._mode = mode
-        self._poll_interval = poll_interval
         self._news = news
         self._careful = tuple(f"{folder}/" for folder in careful)
         # A SimpleQueue and no pipe: its put is reentrant, and it needs no descriptor when there is none left.
@@ -91,25 +87,19 @@ class Watcher:
         self._woken = False
         self._inbox = _Inbox(ring=lambda: self._bell.put(None))
         self._watches: _Watches | None = None
-        self._tick_at: float | None = None
-        self._retry_at = 0.0
+        self._retry_at: float | None = None  # None before the start
 
     def start(self) -> None:
-        """Sets the watches; polls where the system has none left, waits for folders that aren't there yet."""
-        if self.kind is not None or self._mode == "off":
-            return
-        if self._mode == "polling":
-            self.kind = "polling"
-        else:
+        """Sets the watches; waits for folders that aren't there yet."""
+        if self._retry_at is None:
             self._set_watches()
 
     def check(self) -> bool:
         """Looks after the watches: True when they were set again and the caller must treat everything as dirty.
 
-        Costs one `lstat` per folder. While polling for want of watches it tries to get them back about once a
-        minute.
+        Costs one `lstat` per folder. Without watches it tries to get them about once a minute.
         """
-        if self.kind is None or self._mode != "auto":
+        if self._retry_at is None:
             return False
         if self._watches is None:
             return time.monotonic() >= self._retry_at and self._set_watches()
@@ -134,8 +124,6 @@ class Watcher:
         events, nothing runs.
         """
         give_up = None if timeout is None else time.monotonic() + timeout
-        if self.kind == "polling" and self._tick_at is None:
-            self._tick_at = time.monotonic() + self._poll_interval
         while not self._woken:
             self._inbox.sift(self._news)
             now = time.monotonic()
@@ -147,13 +135,10 @@ class Watcher:
                         # Not left to `check`: a folder deleted and made again often gets the same inode number.
                         self._set_watches()
                     return hint
-            elif self._tick_at is not None and now >= self._tick_at:
-                self._tick_at = None
-                return ALL_DIRTY
             elif give_up is not None and now >= give_up:
                 return None
             else:
-                until = min((at for at in (give_up, self._tick_at) if at is not None), default=None)
+                until = give_up
             with contextlib.suppress(queue.Empty):
                 self._bell.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
         self._woken = False
@@ -168,21 +153,19 @@ class Watcher:
     def stop(self) -> None:
         """Lets go of all watches and joins their threads, within a second; harmless when there are none."""
         self._let_go()
-        self.kind = None
-        self._tick_at = None
+        self.kind = self._retry_at = None
         self._inbox.take()
 
     def _set_watches(self) -> bool:
-        """Replaces all watches; False when the system has none to give, and polling begins or goes on."""
+        """Replaces all watches; False when the system has none to give."""
         self._let_go()
+        self._retry_at = time.monotonic() + RETRY_SECONDS
         try:
             self._watches = _Watches(_survey(self._root, self._folders()), self._inbox)
         except (OSError, RuntimeError, ImportError):  # an extension that cannot be opened for want of descriptors
-            self.kind = "polling"
-            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self.kind = None
             return False
         self.kind = "inotify" if sys.platform == "linux" else "fsevents"
-        self._tick_at = None
         return True
 
     def _let_go(self) -> None:
@@ -314,7 +297,7 @@ class _Watches:
 
     It is never repaired: an observer keeps dead emitters and reuses them, a moved folder goes on being
     reported under its old path. Raises OSError or RuntimeError when the system has no watches, descriptors or
-    threads left, or no events that are better than polling.
+    threads left, or no events.
     """
 
     def __init__(self, survey: _Survey, inbox: _Inbox) -> None:

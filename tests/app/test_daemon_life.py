@@ -13,7 +13,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import Inside, Session, heartbeat, known, manager, page, status, until, verdict
+from agents import Inside, Session, heartbeat, manager, page, status, until
 from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus
@@ -89,28 +89,6 @@ def test_a_reload_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vaul
         config.write_text("")
         agent.reload()
         until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
-
-
-@pytest.mark.usefixtures("quick")
-def test_polling_finds_what_events_would_have_told(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault, flags={"watch_mode": "polling", "poll_interval": 0.3}) as agent:
-        agent.wait("polling")
-        assert status(vault)["watch"] == "polling"
-        session = known(vault, Session().write(vault))
-        path = session.path("summary")
-        (vault / path).write_bytes((vault / path).read_bytes() + b"More.\n")
-        until(lambda: verdict(vault, path) == ("violation", "mutated"), "an edit")
-        (vault / path).unlink()
-        until(lambda: verdict(vault, path) == ("violation", "vanished"), "a deletion")
-
-        def kept() -> bool:
-            if "Mine." not in page(vault):  # what is saved in place in the very moment of ours is lost
-                (vault / "MEMORY.md").write_text("Mine.\n")
-            return "Mine." in page(vault) and "signet:begin" in page(vault)
-
-        until(kept, "a page that was written over")
-        agent.settled(1.0)  # a look that finds nothing new is no work
 
 
 def test_signs_of_life_come_from_the_loop_that_works(

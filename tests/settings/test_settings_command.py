@@ -41,17 +41,17 @@ def test_each_value_says_where_it_is_from(vault: Vault, mine: Path, monkeypatch:
 
 
 def test_default_takes_a_setting_out(vault: Vault, mine: Path) -> None:
-    mine.write_text("# mine\n[watch]\nmode = 'polling'  # slow\npoll_interval = 9\n")
+    mine.write_text("# mine\n[watch]\nmode = 'off'  # slow\ndebounce = 9\n")
     assert vault.call("settings", "dream.interval", "86400").code == 0  # a value that equals the default is no change
 
     def changed() -> set[str]:
         return {name for name, (_, origin) in listed(vault).items() if origin != "default"}
 
     before = changed()
-    for name, left in (("watch.mode", {"watch.poll_interval"}), ("watch.poll_interval", set()), ("llm.model", set())):
+    for name, left in (("watch.mode", {"watch.debounce"}), ("watch.debounce", set()), ("llm.model", set())):
         assert vault.call("settings", name, "default").code == 0
-        assert changed() == left | (before - {"watch.mode", "watch.poll_interval"}), name
-    assert mine.read_text().startswith("# mine\n[watch]\n") and "polling" not in mine.read_text()
+        assert changed() == left | (before - {"watch.mode", "watch.debounce"}), name
+    assert mine.read_text().startswith("# mine\n[watch]\n") and "off" not in mine.read_text()
 
 
 def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault, mine: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault,
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("watch.mode", "polling", "polling"), ("reconcile.interval", "60", 60.0), ("dream.max_promotions", "5", 5),
+        ("watch.mode", "off", "off"), ("reconcile.interval", "60", 60.0), ("dream.max_promotions", "5", 5),
         ("context.prompts", "off", False), ("noise.projects", "/a, /b", ["/a", "/b"]),
         ("llm.command", '["sh", "-c", "a, b"]', ["sh", "-c", "a, b"]), ("llm.model", 'a "b"', 'a "b"'),
     ],

@@ -148,7 +148,7 @@ COMMAND_LINES: dict[str, Line] = {
     "service uninstall": SERVES,
     "eject": Line("--yes"),
     "logs": reads(),
-    "settings": Line("watch.mode polling"),
+    "settings": Line("watch.mode off"),
     "fleet report": SERVES,  # needs shares: tests/fleet/test_fleet_query.py
     "doctor": Line(),
     "fleet share": Line("--at {folder}/tables"),

@@ -241,7 +241,7 @@ def exhausted(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "inotify watch limit reached")
 
 
-def test_no_watches_left_at_the_start_means_polling_until_there_are(
+def test_without_watches_left_nothing_is_heard_until_there_are(
     root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from watchdog.observers import Observer
@@ -250,26 +250,13 @@ def test_no_watches_left_at_the_start_means_polling_until_there_are(
     threads = threading.active_count()
     with monkeypatch.context() as scarce:
         scarce.setattr(Observer, "schedule", exhausted)
-        watcher = watch(poll_interval=0.05)
-        assert watcher.kind == "polling"
-        assert watcher.gather(0.1, 1.0, None) == ALL_DIRTY
+        watcher = watch()
+        assert watcher.gather(0.1, 1.0, 0.01) is None
         assert watcher.check() is False
-        assert (watcher.kind, threading.active_count()) == ("polling", threads)
+        assert (watcher.kind, threading.active_count()) == (None, threads)
     assert watcher.check() is True
     assert watcher.kind == NATIVE
     only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
-
-
-# ── modes ──
-
-
-def test_forced_polling_ticks_and_never_sets_a_watch(root: Path, watch: Open) -> None:
-    threads = threading.active_count()
-    watcher = watch(mode="polling", poll_interval=1.0)
-    assert (watcher.kind, threading.active_count()) == ("polling", threads)
-    assert watcher.gather(0.0, 0.0, 0.01) is None
-    assert watcher.gather(0.0, 0.0, None) == ALL_DIRTY
-    assert watcher.check() is False
 
 
 # ── time ──

@@ -123,7 +123,7 @@ def file_system(target: Installation) -> list[Finding]:
     kind, under = kind_of(memory), kind_of(os.path.dirname(target.database))
     if kind in NETWORK and target.settings.watch_mode == "auto":
         words = f"memory/ is on {kind}: changes of other machines raise no events"
-        found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(target.root, SETTINGS)}"))
+        found.append(warning("file-system", words, f"reconcile.interval = 10 in {os.path.join(target.root, SETTINGS)}"))
     if under in NETWORK:
         words = f"the database is on {under}, where its locks and its log are not safe"
         found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
