@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.handle import HANDLE, ID_LENGTH
 from signet_sync.formats.ids import require_agent, token_of
 from signet_sync.formats.paths import MEMORY, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
@@ -20,7 +19,6 @@ from signet_sync.memories.score import Promotion
 from signet_sync.memories.store import memories, promotions
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.database import back_up
 from signet_sync.sync.deriving import publish_pages
@@ -30,8 +28,6 @@ from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import clean_text, memory_id, tags_of
 from signet_sync.text.sanitizer import sanitize_line
-
-_NAMED_AT_MOST = 8  # ids of an ambiguous name
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +70,6 @@ def remember(
             memory, new = memories.store(workspace.database, wanted, origin)
         waiting = settle(workspace, agent_id, now_us)
     return Remembered(memory, new, redactions, waiting)
-
-
-def require_named(database: Database, agent_id: str, name: str) -> Memory:
-    """Returns the memory that an id, or the beginning of one, refers to. Raises `UsageError` for none or several."""
-    wanted = name.strip().removeprefix("^")
-    found = memories.beginning(database, agent_id, wanted, _NAMED_AT_MOST + 1) if HANDLE.fullmatch(wanted) else []
-    if len(found) > 1:
-        more = " and more" if len(found) > _NAMED_AT_MOST else ""
-        raise UsageError(
-            f"{name!r} may mean {', '.join(found[:_NAMED_AT_MOST])}{more}",
-            hint=f"give all {ID_LENGTH} characters of one id",
-            code="ambiguous-handle",
-        )
-    memory = memories.get(database, agent_id, found[0]) if found else None
-    if memory is None:
-        raise refuse_unknown(agent_id, name)
-    return memory
-
-
-def refuse_unknown(agent_id: str, name: str) -> UsageError:
-    """Returns the error for a name that no memory has."""
-    return UsageError(
-        f"agent {agent_id} has no memory called {name!r}",
-        hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
-        code="unknown-memory",
-    )
 
 
 def first_pass(workspace: Workspace, now_us: int) -> None:

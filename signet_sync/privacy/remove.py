@@ -30,10 +30,12 @@ from signet_sync.memories import operations
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import scrub
+from signet_sync.recall.store import references
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.database.batches import Scope
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.deriving import publish_pages
@@ -419,9 +421,9 @@ def find_memory(workspace: Workspace, agent_id: str, name: str) -> Memory | None
     """Returns the memory that `forget` would forget; None if only pages may still have it. Raises `UsageError`."""
     require_agent(agent_id)
     try:
-        return _require_named(workspace, agent_id, name)
+        return require_memory(workspace.database, agent_id, name)
     except UsageError as error:
-        if error.code != "unknown-memory" or not _FULL.fullmatch(name.strip().removeprefix("^")):
+        if error.code != "unknown-handle" or not _FULL.fullmatch(name.strip().removeprefix("^")):
             raise
         return None
 
@@ -432,12 +434,12 @@ def _identify_on_dream_page(workspace: Workspace, agent_id: str, memory_id: str)
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
     if not shown:
-        raise operations.refuse_unknown(agent_id, memory_id)
+        raise references.refuse_unknown(agent_id, memory_id)
     texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
     return {memory_id.encode()} | session_texts.identify_texts(workspace.database, sorted(texts))
 
 
-def _require_named(workspace: Workspace, agent_id: str, name: str) -> Memory:
+def require_memory(database: Database, agent_id: str, name: str) -> Memory:
     """Returns the memory that a handle refers to. Raises `UsageError` if there is none, several, or something else."""
     wanted = name.strip().removeprefix("^")
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
@@ -452,7 +454,10 @@ def _require_named(workspace: Workspace, agent_id: str, name: str) -> Memory:
             hint="signet-sync statements withdraw takes back what it states, signet-sync remove removes the session",
             code="not-a-memory",
         )
-    return operations.require_named(workspace.database, agent_id, name)
+    memory = memories.get(database, agent_id, references.resolve(database, agent_id, name).id)
+    if memory is None:
+        raise references.refuse_unknown(agent_id, name)
+    return memory
 
 
 def forgotten_document(done: ForgetResult) -> dict[str, Any]:

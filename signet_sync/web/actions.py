@@ -14,7 +14,6 @@ from signet_sync.graph.store import neighbours
 from signet_sync.history.operations import filter_line
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.integrity.operations import BatchResult
-from signet_sync.memories import operations as memory_operations
 from signet_sync.memories.store import memories
 from signet_sync.privacy import remove as forget_operations
 from signet_sync.recall import pinning
@@ -47,7 +46,7 @@ def _waiting(why: str) -> list[str]:
 
 def _forget(request: ViewRequest) -> ActionPlan:
     with reading(request.site.place) as database:
-        found = memory_operations.require_named(database, request.agent, request.query.get("memory", ""))
+        found = forget_operations.require_memory(database, request.agent, request.query.get("memory", ""))
 
     def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
         done = forget_operations.forget(workspace, request.agent, found.id, request.now_us)

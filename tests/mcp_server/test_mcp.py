@@ -270,7 +270,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("memory_remember", {"text": "x", "tags": ["t"] * 1000}, "arguments-invalid"),
     ("memory_note", {"note": "It burns."}, "note-invalid"),
     ("memory_remember", {"text": "ab", "session": "no-such-session"}, "unknown-session"),
-    ("memory_forget", {"id": "m-aaaaaaaaaaaa"}, "unknown-memory"),
+    ("memory_forget", {"id": "m-aaaaaaaaaaaa"}, "unknown-handle"),
     ("memory_forget", {"id": ["m"]}, "arguments-invalid"),
     ("session_open", {"session": "' or 1=1 --"}, "unknown-session"),
     ("entity_read", {"id": "../../MEMORY.md"}, "unknown-entity"),

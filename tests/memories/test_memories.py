@@ -222,7 +222,7 @@ def test_nothing_is_left_of_what_was_forgotten(vault: Vault) -> None:
     assert "a line of mine" in copies and "mine\n\n# W" in copies
     vault.reindex("--full")
     assert leaks(vault) == [] and "Another one stays." in vault.page()
-    assert forget(vault, done["id"], code=2)["code"] == "unknown-memory"
+    assert forget(vault, done["id"], code=2)["code"] == "unknown-handle"
     assert remember(vault, TEXT)["new"], "it may be remembered again"
 
 
@@ -253,7 +253,7 @@ def test_the_page_of_an_agent_goes_with_its_last_memory(vault: Vault) -> None:
     memory = remember(vault, TEXT, "--agent", "scout")["id"]
     assert vault.call("status", "--json").json["counts"]["agents"] == 1
     assert "scout" in vault.reindex()["agents"] and CANARY in vault.page("agents/scout/MEMORY.md")
-    assert forget(vault, memory, code=2)["code"] == "unknown-memory"
+    assert forget(vault, memory, code=2)["code"] == "unknown-handle"
     forget(vault, memory, "--agent", "scout")
     assert not (vault / "agents").exists() and vault.call("status", "--json").json["counts"]["agents"] == 0
 
@@ -266,8 +266,8 @@ def test_what_is_no_memory_or_may_be_several_is_not_forgotten(vault: Vault) -> N
             memories.store(database, row, memories.OWN_WORD)
     for name, code in (
         ("t-abcdefghijkl", "not-a-memory"), ("^f-abcdefghijkl", "not-a-memory"), ("s-abcdefghijkl", "not-a-memory"),
-        ("nothing", "unknown-memory"), ("m-abcdefghijkl", "unknown-memory"), (f"{memory}\nx", "unknown-memory"),
-        ("m-", "unknown-memory"), ("m-aaaa", "ambiguous-handle"),
+        ("nothing", "unknown-handle"), ("m-abcdefghijkl", "unknown-handle"), (f"{memory}\nx", "unknown-handle"),
+        ("m-", "unknown-handle"), ("m-aaaa", "ambiguous-handle"),
     ):  # fmt: skip
         error = forget(vault, name, code=2)
         assert error["code"] == code and error["hint"], error

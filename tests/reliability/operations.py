@@ -118,7 +118,7 @@ def done(ask: Callable[[Workspace], object], *, answers: bool = True) -> Work:
             try:
                 given = ask(workspace)
             except UsageError as error:
-                if error.code not in ("unknown-memory", "unknown-session"):
+                if error.code not in ("unknown-handle", "unknown-session"):
                     raise
         if answers:
             Path("answer.json").write_text(json.dumps(given if isinstance(given, dict) else {}))

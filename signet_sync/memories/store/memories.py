@@ -83,16 +83,6 @@ def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
     return next(_memories(database, "agent_id = ? and id = ?", (agent_id, memory_id)), None)
 
 
-def beginning(database: Database, agent_id: str, start: str, limit: int) -> list[str]:
-    """Returns ids of an agent's memories with this prefix."""
-    rows = database.execute(
-        # `{` is the character after `z`, the last letter of ids.
-        "select id from memories where agent_id = ?1 and id >= ?2 and id < ?2 || '{' order by id limit ?3",
-        (agent_id, start, limit),
-    )
-    return [row[0] for row in rows]
-
-
 def ids(database: Database) -> list[tuple[str, str]]:
     """Lists agent and id of every memory."""
     return list(database.execute("select agent_id, id from memories"))

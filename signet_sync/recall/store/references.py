@@ -45,12 +45,12 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     wanted = wanted.removeprefix("[[").removesuffix("]]").partition("|")[0].strip()
     wanted = wanted.partition("#")[2] if "#^" in wanted else wanted  # a block of a page
     if not wanted or len(wanted) > _LONGEST:
-        raise _unknown(agent_id, handle)
+        raise refuse_unknown(agent_id, handle)
     found = _find_by_id(database, agent_id, wanted) or _find_by_path(database, agent_id, wanted)
     if not found and not wanted.startswith("^"):
         found = _find_by_session(database, agent_id, wanted)
     if not found:
-        raise _unknown(agent_id, handle)
+        raise refuse_unknown(agent_id, handle)
     if len(found) > 1:
         raise _ambiguous(handle, [one.id for one in found])
     return found[0]
@@ -104,7 +104,8 @@ def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Res
     return [Resolved(node, "node") for ref in found for node in best(database, ref)]
 
 
-def _unknown(agent_id: str, handle: str) -> UsageError:
+def refuse_unknown(agent_id: str, handle: str) -> UsageError:
+    """Returns the error for a handle that refers to nothing."""
     return UsageError(
         f"nothing of agent {agent_id} is called {handle[:100]!r}",
         hint="signet-sync recall finds handles by words; --agent chooses another agent",
