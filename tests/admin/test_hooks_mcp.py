@@ -183,19 +183,6 @@ def test_a_harness_that_writes_over_us_is_noticed(home: Path, vault: Vault, monk
         assert answer.code == 3 and "close the programs that write it" in answer.err and path.read_text() == text
 
 
-@pytest.mark.parametrize(("text", "left"), [
-    ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
-    ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
-    ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
-])  # fmt: skip
-def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, text: str, left: str) -> None:
-    path = put(home / ".codex/config.toml", text)
-    good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
-    assert registered(home)["codex"] == {"command": PYTHON, "args": [*WORDS[1:], "--agent", "nova"]}
-    good(call("hooks", "uninstall", "codex"))
-    assert path.read_text() == left
-
-
 @pytest.mark.parametrize(("words", "ours"), [
     (WORDS, True), (["signet-sync", "mcp"], True),
     (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),

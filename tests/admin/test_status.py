@@ -162,13 +162,6 @@ def log_file(vault: Vault) -> Path:
     return path
 
 
-def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
-    log_file(indexed).with_name("hook.log").write_text("1\n2\n")
-    assert indexed.call("logs", "hook", "-n", "1").out == "2\n"
-    assert "signet-sync logs hook" in indexed.call("logs").err
-    assert indexed.call("logs", "intake").code == 2
-
-
 def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     project = "/home/ada/code/lantern"
     vault.session(

@@ -217,25 +217,6 @@ def test_a_tool_waits_for_no_agent_that_is_gone_hangs_or_is_another_and_for_no_d
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-def test_in_a_broken_repository_the_agent_says_what_it_knows(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository = tmp_path / "lantern"
-    (repository / "src").mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", repository], check=True)
-    (repository / "src/loop.py").write_text("")
-    (repository / ".git/HEAD").write_text("broken")
-    vault.session(2, body=STATED, project=str(repository))
-    vault.reindex()
-    monkeypatch.setattr(hook_context, "MOMENT_BUDGET", 200)  # the path of this workspace is long
-    monkeypatch.setattr(ask, "MOMENT", 20.0)
-    monkeypatch.setattr("signet_sync.pages.hook_context._LONGEST_MOMENT", 20.0)
-    with listening(vault):
-        file = {"tool_input": {"file_path": str(repository / "src/loop.py")}, "cwd": str(repository)}
-        for session in ("s-8", "s-9"):
-            assert GENERATED in vault.hook("claude-code", given=payload("PreToolUse", session, **file)).out
-
-
 def request(vault: Vault, mode: int, **more: Any) -> bytes:
     """What the agent answers to a prompt from whoever has its lock open in a mode; then the caller is gone."""
     folder = state_dir.locate(str(vault.root))

@@ -17,7 +17,7 @@ from workbench import NOW, Vault, contents, numbered, sampled, tree
 
 from signet_sync.app import unchanged
 from signet_sync.cli import reindex_pass
-from signet_sync.storage.database.tables import TABLES, VERSION, full_text
+from signet_sync.storage.database.tables import TABLES, full_text
 from signet_sync.sync.store.passes import set_version
 
 LATER = "2026-03-29T23:59:59.999Z"
@@ -249,16 +249,6 @@ def an_entity(vault, which):
     return one_of((vault.root / "entities").rglob("*"), which)
 
 
-def renamed(path):
-    path.rename(path.with_name("2026-01-01T10-00-00.000Z--" + path.name.partition("--")[2]))
-
-
-def tombstone(vault, which):
-    name = an_artifact(vault, which).name.split("--")
-    token = name[1] if len(name) > 1 else "a" * 16
-    vault.put((f"default--{token}.md", b"---\nversion: 1\n---\n"), "memory/tombstones")
-
-
 def exchanged(vault):
     other = vault.db.with_name("other")
     shutil.copy(vault.db, other)
@@ -268,11 +258,6 @@ def exchanged(vault):
 def lost(vault):
     for suffix in ("", "-wal", "-shm"):
         vault.db.with_name(vault.db.name + suffix).unlink(missing_ok=True)
-
-
-def bumped(vault):
-    with vault.database(readonly=False) as database:
-        database.connection.execute(f"pragma user_version = {VERSION - 1}")
 
 
 def by_hand(vault, sql):
@@ -293,33 +278,20 @@ def lines_added(path, text="a line of a person\n"):
 
 CHANGES = {
     "artifact edited in place": lambda vault, which: in_place(an_artifact(vault, which)),
-    "artifact renamed": lambda vault, which: renamed(an_artifact(vault, which)),
     "artifact deleted": lambda vault, which: an_artifact(vault, which).unlink(),
-    "artifact unreadable": lambda vault, which: an_artifact(vault, which).chmod(0),
     "artifacts new": lambda vault, which: vault.session(20 + which % 20),
-    "conflict copy": lambda vault, which: shutil.copy(path := an_artifact(vault, which),
-     path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")),
     "memory a link": lambda vault, which: (vault.memory.rename(vault.root / "elsewhere"),
      vault.memory.symlink_to(vault.root / "elsewhere")),
-    "memory gone": lambda vault, which: vault.memory.rename(vault.root / "away"),
-    "tombstone": tombstone,
     "removal": lambda vault, which: vault.call("remove", numbered(1 + which % 3)["session_id"], "--reason",
      "asked for", "--yes"),
     "page edited": lambda vault, which: lines_added(a_page(vault, which)),
-    "page deleted": lambda vault, which: a_page(vault, which).unlink(),
-    "page copied": lambda vault, which: shutil.copy(path := a_page(vault, which),
-     path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")),
     "entity edited": lambda vault, which: lines_added(an_entity(vault, which)),
-    "entity deleted": lambda vault, which: an_entity(vault, which).unlink(),
     "settings": lambda vault,
      which: (vault / "signet-sync.toml").write_text(f"[projection]\nbudget_tokens = {600 + which}\n"),
-    "settings broken": lambda vault, which: (vault / "signet-sync.toml").write_text("[projection\n"),
     "remember": lambda vault, which: vault.call("remember", f"the {which}th lantern is blue"),
     "database exchanged": lambda vault, which: exchanged(vault),
     "database lost": lambda vault, which: lost(vault),
-    "schema": lambda vault, which: bumped(vault),
     "row by hand": lambda vault, which: by_hand(vault, "delete from files where path like '%manifest%'"),
-    "backups gone": lambda vault, which: shutil.rmtree(vault.state / "backups", ignore_errors=True),
     "journal": lambda vault, which: journalled(vault),
     "daemon of others": lambda vault, which: ((vault / ".daemon").mkdir(exist_ok=True),
      (vault / ".daemon" / "pid").write_text(str(os.getppid()))),
