@@ -5,6 +5,7 @@ read from its harness's transcript, from which they can be read again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
@@ -16,7 +17,7 @@ from signet_sync.sync.index_records import Source
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
 MOST_FOUND = 50
-MOST_READ = 4 * 1024 * 1024  # characters
+MOST_READ = 5_000
 MOST_WORDS = 32
 # The kind of source of what live turns state: a running session by its key and id.
 RUNNING = "running session"
@@ -253,30 +254,17 @@ def list_said_at(database: Database, agent_id: str, at: str, but: str) -> list[L
 def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundTurn]:
     """Finds an agent's newest turns that contain any of the words, ignoring case, newest first.
 
-    Bounded: at most `MOST_FOUND` turns, among the newest with `MOST_READ` characters in total.
+    Bounded: at most `MOST_FOUND` turns, among the newest `MOST_READ`.
     """
     wanted = list(dict.fromkeys(word.casefold() for word in words if word.strip()))[:MOST_WORDS]
-    found: list[FoundTurn] = []
-    if not wanted:
-        return found
-    # The sorted rows are small; contents are read only as far as needed.
-    order = database.execute(
-        "select session_key, session_id, turn from session_transcripts where agent_id = ?"
-        " order by at desc, session_key, session_id, turn desc",
-        (agent_id,),
+    rows = database.execute(
+        "select session_key, session_id, turn, role, at, content from session_transcripts where agent_id = ?"
+        " order by at desc, session_key, session_id, turn desc limit ?",
+        (agent_id, MOST_READ),
     )
-    one = f"select role, at, content from session_transcripts where {_MINE} and turn = ?"
-    left = MOST_READ
-    for place in list(order):
-        for row in database.execute(one, (agent_id, *place)):
-            turn = FoundTurn(*place, *row)
-            text = turn.content.casefold()
-            if any(word in text for word in wanted):
-                found.append(turn)
-            left -= len(text)
-        if len(found) == MOST_FOUND or left < 0:
-            break
-    return found
+    turns = (FoundTurn(*row) for row in rows)
+    texts = ((turn, turn.content.casefold()) for turn in turns)
+    return list(islice((turn for turn, text in texts if any(word in text for word in wanted)), MOST_FOUND))
 
 
 def answer_of(database: Database, agent_id: str, turn: FoundTurn) -> LiveTurn | None:
