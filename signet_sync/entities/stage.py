@@ -33,16 +33,6 @@ if TYPE_CHECKING:
 _FOLDER = late(rf"{OF_AGENT}entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII)
 
 
-class EntityPassResult:
-    """The result of a pass for entities.
-
-    `agents`: agents whose MEMORY.md may need an update. `unsettled`: paths to look at again. `trouble`: error messages.
-    """
-
-    def __init__(self) -> None:
-        self.agents, self.unsettled, self.trouble = set[str](), set[str](), list[str]()
-
-
 class Entities(Maintenance, Eraser):
     """Updates events and rows of entities after people changed entity files."""
 
@@ -54,18 +44,31 @@ class Entities(Maintenance, Eraser):
         return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records changed files; in a read-only pass updates only the rows."""
+        """Records what changed in the hinted files (of a full pass: all); in a read-only pass updates only the rows.
+
+        A file that is gone or younger than `settle_seconds` is left for one more look, unless it is `confirmed`: a
+        person who types saves every few seconds, and a rename takes two steps.
+        """
         workspace, request, outcome = run.workspace, run.request, run.outcome
         if workspace.touch_nothing:
             if outcome.full:
                 mirror(workspace, request.now_us)
             return
-        paths = None if outcome.full else request.paths
-        settle = request.settle_seconds
-        tended = record_changes(workspace, paths, request.now_us, settle_seconds=settle, confirmed=request.confirmed)
-        outcome.change.agents |= tended.agents
-        outcome.unsettled |= tended.unsettled
-        outcome.trouble += tended.trouble
+        known, young = entities_store.signatures(workspace.database), request.now_us * 1000
+        young -= int(request.settle_seconds * 1e9)
+        for agent_id, asked in _group_by_agent(workspace, None if outcome.full else request.paths, known).items():
+            try:
+                moved = _find_moved(workspace.root, agent_id, asked, known)
+                if moved is None:
+                    continue
+                for path, signature in moved.items() if request.settle_seconds > 0 else ():
+                    if path not in request.confirmed and (signature is None or signature.ctime_ns >= young):
+                        outcome.unsettled |= {path}
+                _record_agent(run, agent_id, sorted(moved.keys() - outcome.unsettled))
+            except (OSError, UsageError, WorkspaceError) as error:
+                outcome.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
+        if outcome.full and known:
+            _summarize_days(run)
 
     def sanitize(self, database: Database) -> None:
         """Marks all rows for a new read of their files, which happens in the same pass."""
@@ -77,49 +80,21 @@ def is_entity_path(path: str) -> bool:
     return _agent_of(path) is not None
 
 
-def record_changes(
-    workspace: Workspace,
-    paths: Collection[str] | None,
-    now_us: int,
-    *,
-    settle_seconds: float = 0.0,
-    confirmed: Collection[str] = frozenset(),
-) -> EntityPassResult:
-    """Examines hinted entity files (None: all) and records what changed. The caller holds the workspace's lock.
+def _summarize_days(run: Pass) -> None:
+    workspace, yesterday = run.workspace, day_of(run.request.now_us - DAY)
+    told = {one: entities_store.remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
+    due = [agent_id for agent_id, day in told.items() if day < yesterday]
+    if not due:
+        return
+    from signet_sync.entities import own_edits  # slow import, needed once a day
 
-    A file that is gone or younger than `settle_seconds` is left for one more look, unless it is in `confirmed`: a
-    person who types saves every few seconds, and a rename takes two steps.
-    """
-    tended = EntityPassResult()
-    if paths is not None and not any(map(is_entity_path, paths)):
-        return tended
-    known, young = entities_store.signatures(workspace.database), now_us * 1000 - int(settle_seconds * 1e9)
-    for agent_id, asked in _group_by_agent(workspace, paths, known).items():
-        try:
-            moved = _find_moved(workspace.root, agent_id, asked, known)
-            if moved is None:
-                continue
-            for path, signature in moved.items() if settle_seconds > 0 else ():
-                if path not in confirmed and (signature is None or signature.ctime_ns >= young):
-                    tended.unsettled.add(path)
-            _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
-        except (OSError, UsageError, WorkspaceError) as error:
-            tended.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
-    yesterday, due = day_of(now_us - DAY), list[str]()
-    if paths is None and known:
-        told = {one: entities_store.remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
-        due = [agent_id for agent_id, day in told.items() if day < yesterday]
-    if due:
-        from signet_sync.entities import own_edits  # slow import, needed once a day
-
-        try:
-            written = own_edits.summarize_days(workspace, due, now_us)
-            for agent_id in set(filter(None, map(_agent_of, written))):
-                tended.agents.add(agent_id)
-                _remember_log(workspace, agent_id)
-        except (OSError, UsageError, WorkspaceError) as error:
-            tended.trouble.append(f"the daily summaries of entities were not written: {error}")
-    return tended
+    try:
+        written = own_edits.summarize_days(workspace, due, run.request.now_us)
+        for agent_id in set(filter(None, map(_agent_of, written))):
+            run.outcome.change.agents.add(agent_id)
+            _remember_log(workspace, agent_id)
+    except (OSError, UsageError, WorkspaceError) as error:
+        run.outcome.trouble.append(f"the daily summaries of entities were not written: {error}")
 
 
 def has_entities(workspace: Workspace, agent_id: str) -> bool:
@@ -206,8 +181,9 @@ def _find_moved(
     return moved | dict.fromkeys(mine - present.keys())
 
 
-def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: EntityPassResult) -> None:
+def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
+    workspace, outcome = run.workspace, run.outcome
     database, pages = workspace.database, log_pages(workspace.root, agent_id)
     if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
         return
@@ -220,14 +196,14 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     from signet_sync.entities import observe, own_edits  # slow imports, needed only if an entity changed
     from signet_sync.entities.repository import EntityRepository
 
-    repo = EntityRepository(workspace, agent_id, now_us)
+    repo = EntityRepository(workspace, agent_id, run.request.now_us)
     look = observe.look(repo, {place.id for path in moved if (place := parse_path(path)) is not None})
     if look.changed:
-        tended.agents.add(agent_id)
+        outcome.change.agents.add(agent_id)
     if look.edited:
         own_edits.update_patterns(repo)
-    tended.trouble += look.notices
-    tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
+    outcome.trouble += look.notices
+    outcome.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 
 

@@ -12,10 +12,11 @@ from workbench import NOW, Vault, contents, numbered, tree
 from signet_sync.app.changed_paths import Poll, relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, queries
-from signet_sync.entities import stage as entities_stage
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
+from signet_sync.sync import engine
+from signet_sync.sync.workspace import Request
 
 NOW_US = parse_instant(NOW)
 CANARY = "qzxvbodycanary"
@@ -129,16 +130,19 @@ def test_hints_of_entities_are_worth_a_look_and_others_are_not(vault):
 def test_what_is_young_or_gone_is_looked_at_once_more(vault):
     _, path = made(vault)
     edited(vault, path, "It warns", "It whispers")
+    now_us = (vault / path).stat().st_ctime_ns // 1000 + 1000
     with at_work(vault) as workspace:
-        now_us = (vault / path).stat().st_ctime_ns // 1000 + 1000
-        assert entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
-        assert operations_of(vault)[0] == "set"
+
+        def unsettled(confirmed=frozenset()):
+            asked = {"now_us": now_us, "paths": frozenset({path}), "settle_seconds": 2.0, "confirmed": confirmed}
+            return engine.run_pass(workspace, Request(**asked)).unsettled
+
+        assert unsettled() == {path} and operations_of(vault)[0] == "set"
         text = (vault / path).read_bytes()
         (vault / path).unlink()
-        assert entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
+        assert unsettled() == {path}
         (vault / path).write_bytes(text)
-        recorded = entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0, confirmed=[path])
-        assert not recorded.unsettled
+        assert not unsettled(frozenset({path}))
     assert operations_of(vault)[0] == "human_edit"
 
 
