@@ -296,7 +296,7 @@ def _look_at_service(context: Context) -> Step:
 
     def act(step: Step) -> None:
         done = services.install(**service_command.unit_of(context))
-        step.left += done.by_hand
+        step.left += tuple(done.by_hand)
         step.text = f"{name} runs, and starts at login"
         if not done.running:
             hint = "signet-sync doctor says why; signet-sync run does its work meanwhile"

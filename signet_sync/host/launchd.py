@@ -18,7 +18,6 @@ from signet_sync.host.service_manager import (
     ProgramResult,
     ServiceChange,
     ServiceState,
-    Steps,
     call,
     check_nameable,
     names_in,
@@ -56,16 +55,17 @@ def install(text: str, name: str, environ: Mapping[str, str]) -> ServiceChange:
     target = f"{_domain()}/{_label(name)}"
     path = os.path.join(_agents_folder(environ), _label(name) + ".plist")
     os.makedirs(os.path.join(home(environ), "Library", "Logs"), exist_ok=True)
-    steps = Steps()
-    steps.write(path, text)
+    done = ServiceChange("launchd", path)
+    done.write(path, text)
     was_loaded = call(["launchctl", "bootout", target], environ).ok
     call(["launchctl", "enable", target], environ)
     answer = _bootstrap(path, environ)
     if was_loaded and not answer.ok:
         time.sleep(2)  # the old one is still ending
         answer = _bootstrap(path, environ)
-    steps.record(answer, shlex.join(["launchctl", "bootstrap", _domain(), path]), f"loaded and started {_label(name)}")
-    return steps.change("launchd", path, running=_active(_label(name), environ) is True)
+    done.record(answer, shlex.join(["launchctl", "bootstrap", _domain(), path]), f"loaded and started {_label(name)}")
+    done.running = _active(_label(name), environ) is True
+    return done
 
 
 def _bootstrap(path: str, environ: Mapping[str, str]) -> ProgramResult:
@@ -76,13 +76,14 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     """Stops an agent and removes its file."""
     path = os.path.join(_agents_folder(environ), _label(name) + ".plist")
     if not os.path.lexists(path):
-        return ServiceChange("launchd", None, (f"there is no {path}",), (), False)
-    steps = Steps()
+        return ServiceChange("launchd", None, [f"there is no {path}"])
+    done = ServiceChange("launchd", path)
     command = ["launchctl", "bootout", f"{_domain()}/{_label(name)}"]
     if _active(_label(name), environ) is not False:
-        steps.record(call(command, environ), shlex.join(command), f"stopped {_label(name)}")
-    steps.remove(path)
-    return steps.change("launchd", path, running=_active(_label(name), environ) is True)
+        done.record(call(command, environ), shlex.join(command), f"stopped {_label(name)}")
+    done.remove(path)
+    done.running = _active(_label(name), environ) is True
+    return done
 
 
 def _active(label: str, environ: Mapping[str, str]) -> bool | None:

@@ -25,21 +25,6 @@ TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceChange:
-    """What was done, as sentences (`steps`), and what is left to do, as shell commands (`by_hand`).
-
-    Lines of `by_hand` that begin with `#` explain the command below them. `path` is the unit's file, None if none was
-    written or found; `running` is the state that the service manager reports at the end.
-    """
-
-    kind: str
-    path: str | None
-    steps: tuple[str, ...]
-    by_hand: tuple[str, ...]
-    running: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceState:
     """A unit of ours; `active` is None if the service manager is not available."""
 
@@ -59,16 +44,23 @@ class ProgramResult:
 
 
 @dataclass(slots=True)
-class Steps:
-    """Collects what was done, and what is left to the user."""
+class ServiceChange:
+    """What was done, as sentences (`steps`), and what is left to do, as shell commands (`by_hand`).
 
-    done: list[str] = field(default_factory=list)
+    Lines of `by_hand` that begin with `#` explain the command below them. `path` is the unit's file, None if none was
+    written or found; `running` is the state that the service manager reports at the end.
+    """
+
+    kind: Kind
+    path: str | None
+    steps: list[str] = field(default_factory=list)
     by_hand: list[str] = field(default_factory=list)
+    running: bool = False
 
     def record(self, result: ProgramResult, command: str, done: str = "") -> bool:
         """Records a call of the service manager: a step, or the same command for the user, with the reason."""
         if result.ok:
-            self.done += [done] if done else []
+            self.steps += [done] if done else []
         else:
             self.by_hand += ["# not done: " + result.err, command]
         return result.ok
@@ -78,20 +70,16 @@ class Steps:
         data = text.encode("utf-8")
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as old:
             if old.read() == data:
-                self.done.append(f"{path} is up to date")
+                self.steps.append(f"{path} is up to date")
                 return
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(publish(path, data, 0o644))
-        self.done.append(f"wrote {path}")
+        self.steps.append(f"wrote {path}")
 
     def remove(self, path: str) -> None:
         """Removes a file if it exists."""
         if unlink(path):
-            self.done.append(f"removed {path}")
-
-    def change(self, kind: Kind, path: str, *, running: bool) -> ServiceChange:
-        """Returns what was done, and what is left."""
-        return ServiceChange(kind, path, tuple(self.done), tuple(self.by_hand), running)
+            self.steps.append(f"removed {path}")
 
 
 def template(name: str) -> str:

@@ -20,7 +20,6 @@ from signet_sync.host.service_manager import (
     ProgramResult,
     ServiceChange,
     ServiceState,
-    Steps,
     call,
     check_nameable,
     names_in,
@@ -74,39 +73,43 @@ def render(executable: Sequence[str], workspace: str, environment: Mapping[str, 
 
 def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, str]) -> ServiceChange:
     """Writes, enables and starts a unit; writes nothing if no systemd answers."""
-    unit, steps = f"{name}.service", Steps()
+    unit = f"{name}.service"
     path = os.path.join(_folder(environ), unit)
     if not answers(environ):
-        by_hand = ("# run it without a service, at every start:", f"nohup {shlex.join(run)} >/dev/null 2>&1 &")
+        by_hand = ["# run it without a service, at every start:", f"nohup {shlex.join(run)} >/dev/null 2>&1 &"]
         step = "neither systemd nor launchd answers here; no service was installed"
-        return ServiceChange("systemd", None, (step,), by_hand, running=False)
-    steps.write(path, text)
-    steps.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
-    steps.record(_call(environ, "enable", unit), _command("enable", unit), f"enabled {unit}")
+        return ServiceChange("systemd", None, [step], by_hand)
+    done = ServiceChange("systemd", path)
+    done.write(path, text)
+    done.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
+    done.record(_call(environ, "enable", unit), _command("enable", unit), f"enabled {unit}")
     answer = _call(environ, "restart", unit, timeout=_START_TIMEOUT)
-    if not steps.record(answer, _command("status", unit), f"started {unit}"):
-        steps.by_hand.append(f"journalctl --user -e -u {unit}")
+    if not done.record(answer, _command("status", unit), f"started {unit}"):
+        done.by_hand.append(f"journalctl --user -e -u {unit}")
     if not lingering(environ):
-        steps.by_hand += [
+        done.by_hand += [
             "# it runs while you are logged in; lingering lets it run from boot on and after logging out:",
             shlex.join(["loginctl", "enable-linger", user_name()]),
         ]
-    return steps.change("systemd", path, running=_active(_facts(environ, unit)) is True)
+    done.running = _active(_facts(environ, unit)) is True
+    return done
 
 
 def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     """Stops, disables and removes a unit; the user's drop-ins are kept."""
-    unit, steps = f"{name}.service", Steps()
+    unit = f"{name}.service"
     path = os.path.join(_folder(environ), unit)
     if not os.path.lexists(path):
-        return ServiceChange("systemd", None, (f"there is no {path}",), (), False)
+        return ServiceChange("systemd", None, [f"there is no {path}"])
+    done = ServiceChange("systemd", path)
     disable = ("disable", "--now", unit)
-    steps.record(_call(environ, *disable), _command(*disable), f"stopped {unit}")
-    steps.remove(path)
-    steps.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
+    done.record(_call(environ, *disable), _command(*disable), f"stopped {unit}")
+    done.remove(path)
+    done.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
     # Only a failed unit is still listed now; for any other this fails, without harm.
     _call(environ, "reset-failed", unit)
-    return steps.change("systemd", path, running=_active(_facts(environ, unit)) is True)
+    done.running = _active(_facts(environ, unit)) is True
+    return done
 
 
 def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:

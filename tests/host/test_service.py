@@ -232,7 +232,7 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     done = machine.install()
     unit = machine.units / "signet-sync.service"
     assert (done.kind, done.path, done.running) == ("systemd", str(unit), True)
-    assert done.steps == (f"wrote {unit}", "enabled signet-sync.service", "started signet-sync.service")
+    assert done.steps == [f"wrote {unit}", "enabled signet-sync.service", "started signet-sync.service"]
     assert [call for call in machine.calls() if " show" not in call] == [
         "systemctl --user daemon-reload",
         "systemctl --user enable signet-sync.service",
@@ -253,7 +253,7 @@ def test_without_systemd_the_person_is_told_what_to_do(machine: Machine, systemc
         machine.program("systemctl", systemctl)
     done = machine.install()
     assert not done.running and not machine.units.exists() and not service.list_installed(machine.environ)
-    assert (done.path, done.steps) == (None, ("neither systemd nor launchd answers here; no service was installed",))
+    assert (done.path, done.steps) == (None, ["neither systemd nor launchd answers here; no service was installed"])
     run = f"{sys.executable} -m signet_sync --workspace {machine.workspace} run"
     assert f"nohup {run} >/dev/null 2>&1 &" in done.by_hand
 
@@ -284,7 +284,7 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     own.write_text("[Service]\nRestrictAddressFamilies=AF_INET\n")
     machine.log.unlink()
     done = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert done.steps == ("stopped signet-sync.service", f"removed {machine.units}/signet-sync.service")
+    assert done.steps == ["stopped signet-sync.service", f"removed {machine.units}/signet-sync.service"]
     assert machine.calls()[:2] == [
         "systemctl --user disable --now signet-sync.service",
         "systemctl --user daemon-reload",
@@ -292,7 +292,7 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     assert own.exists()
     assert machine.workspace.exists()
     again = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert (again.path, again.by_hand) == (None, ())
+    assert (again.path, again.by_hand) == (None, [])
 
 
 def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
@@ -301,7 +301,7 @@ def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
     done = mac.install()
     mac.install(other)
     plist = mac.home / "Library/LaunchAgents/dev.signet-sync.agent.plist"
-    assert (done.kind, done.path, done.running, done.by_hand) == ("launchd", str(plist), True, ())
+    assert (done.kind, done.path, done.running, done.by_hand) == ("launchd", str(plist), True, [])
     assert f"launchctl bootstrap gui/{os.getuid()} {plist}" in mac.calls()
     assert plistlib.loads(plist.read_bytes())["RunAtLoad"] is True
     states = service.list_installed(mac.environ)
