@@ -320,7 +320,7 @@ class _HookEvent:
         spool.put(self.folder.spool, job)
         # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
         if job.event != "stop" and os.path.isdir(self.root) and not _is_agent_listening(self.folder):
-            _start_worker(self.root)
+            _start_worker(self.root, self.folder)
 
 
 # ── input ──
@@ -397,22 +397,30 @@ def _is_agent_listening(folder: locations.StateFolder) -> bool:
     return silence is not None and silence < locations.SILENCE and locations.process_alive(beat["pid"])
 
 
-def _start_worker(root: str) -> None:
-    """Starts capture as a detached process, which ends at once where another one takes what all hooks have put.
+def _start_worker(root: str, folder: locations.StateFolder) -> None:
+    """Starts capture as a detached process, unless one is there: one takes what all hooks have put.
 
     It outlives hook, terminal and harness, and holds none of their files.
     """
-    import subprocess  # nearly always there is an agent
+    from signet_sync.storage import state_dir  # nearly always there is an agent
 
-    subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
-        start_new_session=True,
-    )
+    lock = state_dir.intake_lock_to_give(folder)
+    if lock is None:
+        return
+    import subprocess
+
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
+            stdin=lock,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+            start_new_session=True,
+        )
+    finally:
+        os.close(lock)
 
 
 # ── the log ──

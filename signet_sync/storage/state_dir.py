@@ -251,9 +251,31 @@ def lock(folder: StateFolder, name: str, timeout: float | None = None) -> Abstra
     return _held(folder.locks, f"{name}.lock", longest if timeout is None else timeout, message)
 
 
-def intake_lock(folder: StateFolder, timeout: float = 0.0) -> AbstractContextManager[None]:
-    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
-    return _held(folder.locks, _INTAKE, timeout, "another process is importing this workspace's transcripts")
+@contextmanager
+def intake_lock(folder: StateFolder, timeout: float = 0.0) -> Iterator[None]:
+    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) after `timeout` seconds.
+
+    Who started this process may hold it already, and give it as stdin: it is released as if it were taken here.
+    """
+    if _is_still(0, os.path.join(folder.locks, _INTAKE)):
+        handle, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        try:
+            yield
+        finally:
+            os.close(handle)
+        return
+    with _held(folder.locks, _INTAKE, timeout, "another process is importing this workspace's transcripts"):
+        yield
+
+
+def intake_lock_to_give(folder: StateFolder) -> int | None:
+    """Returns a descriptor that holds the lock of the spool, for a worker's stdin; None if there is a worker.
+
+    That one looks for jobs once more after it has released the lock, so none that is there by now is left.
+    """
+    return _take_lock(folder.locks, _INTAKE)
 
 
 def token_lock(where: str) -> AbstractContextManager[None]:

@@ -320,21 +320,28 @@ def test_where_no_agent_runs_a_worker_apart_from_us_takes_the_job(vault, transcr
     witness = json.loads(told.read_text())
     assert witness["argv"] == ["-m", "signet_sync", "--workspace", str(vault.root), "session", "take-spool"]
     assert (witness["cwd"], witness["leads"]) == ("/", True)
-    assert set(witness["streams"]) <= {"/dev/null"}
+    lock = os.path.join(state_dir.locate(str(vault.root)).locks, "intake.lock")
+    assert set(witness["streams"]) <= {"/dev/null", lock}
 
 
-def test_a_worker_is_started_where_it_is_needed(vault, transcript, monkeypatch):
-    started = []
-    monkeypatch.setattr("subprocess.Popen", lambda words, **_: started.append(words))
+def test_one_worker_is_started_where_it_is_needed(vault, transcript, monkeypatch):
+    held, started = [], []
+    begin = lambda words, stdin, **_: held.append(os.dup(stdin)) or started.append(words)  # noqa: E731
+    monkeypatch.setattr("subprocess.Popen", begin)
     folder = state_dir.locate(str(vault.root))
-    for beats, event, count in ((None, "Stop", 0), (None, "SessionEnd", 1), ("alive", "SessionEnd", 1),
-                                ("silent for long", "SessionEnd", 2)):  # fmt: skip
+    for beats, event, count in (
+        (None, "Stop", 0), (None, "SessionEnd", 1), (None, "SessionEnd", 1), ("alive", "SessionEnd", 1),
+        ("silent for long", "SessionEnd", 2),
+    ):  # fmt: skip
         if beats:
+            while held:
+                os.close(held.pop())  # the worker ended, or was killed before it took anything
             state_dir.write_heartbeat(folder, {})
         if beats == "silent for long":
             os.utime(folder.heartbeat, (1, 1))
         take(vault, "claude-code", payload(event, transcript))
         assert len(started) == count, (beats, event)
+    os.close(held.pop())
 
 
 # --- whose it is ----------------------------------------------------------------------------------------------------
