@@ -136,24 +136,6 @@ def test_the_fast_reader_and_yaml_agree_on_everything_written(fields):
         assert read_yaml(head) == fast
 
 
-# Close to the written form, but mostly not quite it: broken escapes, stray blanks, numbers of odd kinds.
-LINES = st.builds(
-    "{}{}{}".format,
-    st.sampled_from(["a: ", "b: ", "c:", "a : ", "  - ", "- ", "   ", "", "null: ", "é: ", "b:  "]),
-    st.sampled_from(["", '"', "'", "\\", "[", "x", "0", "-1e5", "null", "~", "true"]),
-    st.text(alphabet='"x\\u0041nt/ 01.e-:#\x7f\x85\u2028\ufeff]', max_size=8)
-    | st.sampled_from(['x"', "'", '\\ud800"', ""]),
-)
-
-
-@given(st.lists(LINES, min_size=1, max_size=4).map("\n".join))
-def test_whatever_the_fast_reader_takes_yaml_reads_alike(head):
-    fast = read_written(head)
-    if fast is not None:
-        assert read_yaml(head) == fast
-        assert read(head) == fast
-
-
 # --- documents ---
 
 
@@ -363,12 +345,6 @@ def test_escapes_of_lone_surrogates_never_reach_a_value(loader):
         assert refused.code == INVALID
 
 
-@pytest.mark.parametrize("mark", ["\x85", "\u2028", "\u2029"])
-def test_line_ends_of_yaml_alone_end_no_line_of_a_quoted_text_in_the_written_form(mark, loader):
-    assert read(f'a: "x{mark}b: y"') == {"a": f"x{mark}b: y"}
-    assert read(f"a: \"x{mark}b: y\"\nc: 'z'") == {"a": f"x{mark}b: y", "c": "z"}
-
-
 @given(st.text(alphabet="ab:-? \n\t'\"[]{}#|>&*!%@`~,.\\\x00\x7f\x85\u2028\ufeff", max_size=40), st.booleans())
 def test_any_head_is_read_or_refused_and_nothing_else(text, keyed):
     try:
@@ -377,15 +353,6 @@ def test_any_head_is_read_or_refused_and_nothing_else(text, keyed):
         assert refused.code in {INVALID, MISSING}
     else:
         assert all(isinstance(key, str) for key in fields)
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused_and_nothing_else(raw):
-    for document in (raw, b"---\na: " + raw, b"---\na: 1\n---\n" + raw):
-        try:
-            parse(document)
-        except FrontmatterProblem as refused:
-            assert refused.code in {INVALID, MISSING, "not-utf8"}
 
 
 # --- what is kept when a file is written again ---

@@ -92,11 +92,3 @@ def test_instants_beyond_the_calendar_are_clamped_not_refused():
 )  # fmt: skip
 def test_stamps_of_file_names(stamp, meant):
     assert parse_name_stamp(stamp) == meant
-
-
-@given(MOMENTS, st.sampled_from(["auto", "minutes", "seconds", "milliseconds"]), st.booleans())
-def test_every_timestamp_is_found_again_in_its_file_name(moment, precision, short):
-    text = moment.isoformat(timespec=precision)
-    if short:
-        text = text[:-3] + text[-2:]
-    assert parse_instant(text) in parse_name_stamp(text.replace(":", "-"))

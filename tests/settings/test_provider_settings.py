@@ -3,24 +3,10 @@
 import pytest
 
 from signet_sync.errors import ConfigError
-from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import ModelChoice, may_ask_model, resolve
 
 LOCAL = "http://127.0.0.1:11434/v1"
-
-
-@pytest.fixture
-def load(tmp_path):
-    root, user = tmp_path / "vault", tmp_path / "config.toml"
-    root.mkdir()
-
-    def loaded(text="", workspace="", **environ):
-        user.write_text(text)
-        (root / "signet-sync.toml").write_text(workspace)
-        return model.load(str(root), environ={"SIGNET_CONFIG": str(user), **environ})
-
-    return loaded
 
 
 def resolved(**values):
@@ -82,26 +68,3 @@ def test_a_half_block_is_refused(values, message):
 def test_an_endpoint_is_host_and_path_and_never_shown(endpoint):
     error = refused(llm_provider="openai-compatible", llm_model="m", llm_endpoint=endpoint)
     assert "hunter2" not in error.message + error.hint
-
-
-# --- where they may stand -------------------------------------------------------------------------------------------
-
-
-def test_the_users_file_and_environment_say_who_is_asked(load):
-    found, warnings = load("[llm]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_LLM_MODEL="n")
-    assert warnings == []
-    assert resolve(found) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
-    found, _ = load("[llm]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
-    assert resolve(found).command == ("a", "b c")
-
-
-def test_a_workspace_says_nothing_of_it(load):
-    lines, keys = [], []
-    values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
-    for name in ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"):
-        keys.append(f"llm.{name}")
-        lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")
-    found, warnings = load(workspace="\n".join(lines))
-    assert found == Settings()
-    ignored = [f"signet-sync.toml: {key} ignored: a workspace may not set this" for key in keys]
-    assert [str(remark) for remark in warnings] == ignored

@@ -8,8 +8,7 @@ import random
 import string
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -35,7 +34,6 @@ from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.sentences import flatten
 from signet_sync.web.formatting import spell_out_unseen
 
-VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
 # The rules that are no lines of a table, and those of the marks.
 BY_HAND = {rule.name for rules in marked._rules().values() for rule in rules} | set(
     "private-block-base64 jwt jwt-base64 aws-pair azure-marked telegram ably ghost salesforce discord mailchimp"
@@ -595,28 +593,3 @@ def test_time_grows_with_length_alone(flood: str) -> None:
 
 
 # ── vaults that another program wrote ──
-
-
-def vault_bodies(vault: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted((vault / "memory").glob("*.md")):
-        yield path.name, path.read_bytes().decode("utf-8", "replace")
-
-
-@pytest.mark.skipif(not VAULTS.is_dir(), reason="the vaults are not part of the project")
-@pytest.mark.parametrize("name", ["signet-small", "signet-small-jun", "signet-mar29"])
-def test_planted_secrets_disappear_and_nothing_else(name: str) -> None:
-    log = json.loads((VAULTS / name / "expected" / "writer_log.json").read_text(encoding="utf-8"))
-    planted = [entry["secret"] for entry in log.get("planted_secrets", ())]
-    found: set[str] = set()
-    marks = copies = 0
-    for _, text in vault_bodies(VAULTS / name):
-        text = normalize(text)
-        clean = sanitize_transcript_v2(text)
-        for secret in planted:
-            if secret in text:
-                found.add(secret)
-                copies += text.count(secret)
-                assert secret not in clean
-        marks += clean.count("[REDACTED:") - text.count("[REDACTED:")
-    assert bool(found) is bool(planted)
-    assert abs(marks - copies) <= 2
