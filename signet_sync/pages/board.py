@@ -13,26 +13,9 @@ _GAP = 2  # tokens of a blank line beside a heading
 # Says that there is more than is shown, and how it is found.
 MORE = "… and more: signet-sync recall WORDS"
 
-# Statements with fewer words are the same only if their words are.
-_LEAST = 3
-# Statements that share a word with more than these are not compared with them: among so many it tells none apart.
-_COMMON = 200
+_LEAST = 3  # words; texts with fewer are the same only if their words are
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
-_FILLERS = frozenset(
-    """
-    a an and are as at be been by for from has have in is it its of on or so that the their this to was were which will
-    with das der die ein eine hat ist und war
-    """.split()
-)
-# What turns a statement into another one: with one of these (or a number) more, two do not say the same.
-_TURNS = frozenset(
-    """
-    but cannot except if instead never no none not nothing only unless until without formerly previously kein keine
-    nicht nie nur ohne statt
-    """.split()
-)
 
-Words = tuple[str, ...]
 Size = Callable[[str], int]  # of one line
 
 
@@ -82,37 +65,27 @@ class Board(NamedTuple):
 
 
 class Said:
-    """Collects statements, to say each once.
-
-    Statements with the same key say the same. Otherwise those of one scope are compared, and of none with all.
-    """
+    """Collects statements, to say each once: of one scope, and of none with all."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
-        self._said: list[tuple[str, Words, bool]] = []
-        self._by_word: dict[str, list[int]] = {}
+        self._said: list[tuple[str, str, frozenset[str]]] = []
 
     def add(self, text: str, scope: str = "", *, sentence: bool = False) -> None:
-        """Adds a statement; one that is contained in a `sentence` counts as said, too."""
-        self._keys.add(_key(text))
-        words = _words(text)
-        for word in set(words):
-            self._by_word.setdefault(word, []).append(len(self._said))
-        self._said.append((scope, words, sentence))
+        """Adds a statement; one all of whose words are in a `sentence` counts as said, too."""
+        key = _words(text)
+        self._keys.add(key)
+        self._said.append((scope, f" {key} ", frozenset(key.split()) if sentence else frozenset()))
 
     def holds(self, text: str, scope: str = "") -> bool:
-        """Returns whether a statement adds nothing to those before."""
-        if _key(text) in self._keys:
-            return True
-        words = _words(text)
-        if len(words) < _LEAST:
-            return False
-        # What says the same has all words but the few that may be more: of one more than these, at least one.
-        lists = sorted((self._by_word.get(word, ()) for word in set(words)), key=len)
-        near = {place for places in lists[: _most_extra(words) + 1] if len(places) <= _COMMON for place in places}
+        """Returns whether a text was said in the same words, or is a part of one that was."""
+        key = _words(text)
+        words = frozenset(key.split())
+        if key in self._keys or len(words) < _LEAST:
+            return key in self._keys
         return any(
-            (not scope or not other or scope == other) and (_same(said, words) or (whole and set(words) <= set(said)))
-            for other, said, whole in map(self._said.__getitem__, near)
+            (not scope or not other or scope == other) and (f" {key} " in said or words <= whole)
+            for other, said, whole in self._said
         )
 
 
@@ -169,35 +142,6 @@ def blocks(board: Board, headings: Mapping[str, str]) -> list[tuple[str, list[st
 
 
 @lru_cache(maxsize=4_000)
-def _words(text: str) -> Words:
-    """Returns the words of a statement in order, casefolded, without those that every statement has."""
-    return tuple(word for word in _WORD.findall(text.casefold()) if word not in _FILLERS)
-
-
-def _same(said: Words, new: Words) -> bool:
-    """Returns whether a statement only shortens one that was said, or adds no more than a few words to it.
-
-    The longer has the words of the shorter in order, and none more that turns its meaning.
-    """
-    short, long = sorted((said, new), key=len)
-    if len(short) < _LEAST or (long is new and len(long) - len(short) > _most_extra(long)):
-        return False
-    extra: list[str] = []
-    ahead = iter(long)
-    for word in short:
-        for found in ahead:
-            if found == word:
-                break
-            extra.append(found)
-        else:
-            return False
-    return not any(word in _TURNS or word.endswith("n't") or any(map(str.isdigit, word)) for word in (*extra, *ahead))
-
-
-def _most_extra(words: Words) -> int:
-    return max(len(words) // 4, 1)
-
-
-def _key(text: str) -> str:
-    """Returns what is equal for statements that differ in case or final punctuation only."""
-    return text.casefold().rstrip(" .!…")
+def _words(text: str) -> str:
+    """Returns the words of a text, casefolded, with a blank between two."""
+    return " ".join(_WORD.findall(text.casefold()))

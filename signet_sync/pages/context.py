@@ -206,13 +206,10 @@ def room(root: str, program: str, request: str = "") -> int:
 # ── the project at hand ──
 
 
-def name_project(
-    path: str | None, origin_of: Callable[[str], str | None] = lambda _: None
-) -> tuple[str, Callable[[str | None], bool]]:
+def name_project(path: str | None) -> tuple[str, Callable[[str | None], bool]]:
     """Returns what names the project at a path ("" without one), and whether a recorded project belongs to it.
 
-    `origin_of` returns the origin that sessions recorded of a root: a clone of a local repository names only that. The
-    path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
+    The path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
     them.
     """
     if not path or not os.path.isabs(path):
@@ -221,15 +218,14 @@ def name_project(
     real = real_path(at)
     found = resolve(at) or resolve(os.path.dirname(at))
     at, real, root = normalize_path(at), normalize_path(real), normalize_path(found.root) if found is not None else ""
-    origin = None if found is None else found.origin or origin_of(found.root)
 
     def belongs(project: str | None) -> bool:
         if found is not None:
-            return bool(project) and (project in (origin, root) or _is_below(str(project), root))
+            return bool(project) and (project in (found.origin, root) or _is_below(str(project), root))
         other = os.path.normpath(project) if project else ""
         return other in (at, real) or (any(_is_below(one, other) for one in (at, real)) and not holds_home(other))
 
-    return (origin or root) if found is not None else at, belongs
+    return (found.origin or root) if found is not None else at, belongs
 
 
 def _is_below(path: str, folder: str) -> bool:

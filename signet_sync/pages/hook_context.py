@@ -189,7 +189,7 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
         from signet_sync.pages.project_context import project_text
         from signet_sync.pages.store import views
 
-        name, belongs = _own_project_of(session, database)
+        name, belongs = context.name_project(session.project)
         itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
         seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
         paths = {one.path for some in (seen.threads, seen.statements) for one in some}
@@ -214,7 +214,7 @@ def _find_hits(session: HookSession, words: str, given: set[str]) -> list[Prompt
     with suppress(NoIndex), _readable_index(session, _LONGEST) as database:
         from signet_sync.pages.prompt_context import worth_injecting
 
-        name, belongs = _own_project_of(session, database)
+        name, belongs = context.name_project(session.project)
         place = belongs if name else None
         shared, session_id = session.shared, session.id
         found = worth_injecting(
@@ -222,13 +222,6 @@ def _find_hits(session: HookSession, words: str, given: set[str]) -> list[Prompt
         )
     told = _read_harness_texts(session) if found else set()
     return [hit for hit in found if not _is_told(hit.text, told)]
-
-
-def _own_project_of(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
-    """Returns what names the project at hand, and whether a recorded project is it."""
-    from signet_sync.pages.store.views import recorded_origin
-
-    return context.name_project(session.project, partial(recorded_origin, database, session.agent_id))
 
 
 # ── at an edit, a command or a failure ──
@@ -260,7 +253,7 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
     given, now_us = _read_record(session).ids, time.time_ns() // 1000
     mark, view = "", None
     with suppress(NoIndex), _readable_index(session, _LONGEST_MOMENT) as database:
-        name, belongs = _own_project_of(session, database)
+        name, belongs = context.name_project(session.project)
         found = views.standing(database, session.agent_id, now_us, belongs) if name else []
         itself = views.sessions_of(database, {one.path for one in found if one.path})
         for one in found:

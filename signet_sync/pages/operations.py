@@ -57,7 +57,7 @@ def compose_at_start(
     try:
         with reading(place) as database:
             if not shared:
-                name, belongs = name_project(project, partial(views.recorded_origin, database, agent_id))
+                name, belongs = name_project(project)
                 if called is not None and (project is None or _find_projects(database, agent_id, called, project)):
                     chosen = _projects_called(database, agent_id, called, project)
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
@@ -201,7 +201,7 @@ def _projects_called(database: Database, agent_id: str, project: str, path: str 
 
 def _find_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the projects that a name means, by the last parts of an identity, and those at a path."""
-    _, is_at = name_project(path, partial(views.recorded_origin, database, agent_id))
+    _, is_at = name_project(path)
     # A page adds the key that the sessions of a thread share.
     whole = project.rstrip("/").casefold()
     ends = tuple(f"/{name}" for name in (whole, whole.partition(" · ")[0]))

@@ -17,24 +17,22 @@ SAME = [
     ("Every migration needs Priya's approval.", "every migration needs Priya's approval"),
     ("The harbour office signs off every chart of pier.", "Harbour office signs off every chart of pier"),
     ("Priya owns the warehouse schema and approves every migration, so she reads the summary.",
-     "Priya owns the warehouse schema and approves every migration."),
-    ("Uploads wait for the nightly backup", "Uploads wait for the nightly backup to finish"),
+     "Priya owns the warehouse schema, and approves every migration."),
 ]  # fmt: skip
 OTHER = [
     ("Retry limit of lantern is 5", "Retry limit of lantern is 7"),
-    ("The queue of lantern is read lazily", "The queue of lantern is not read lazily"),
+    ("The queue of lantern is not read lazily", "The queue of lantern is read lazily"),
     ("Deploy pier on Tuesdays", "Deploy pier on Tuesdays only after 18:00"),
-    ("Tests of lantern run on every system", "Tests of lantern run on every system but Windows"),
     ("lantern depends on pier for tides", "pier depends on lantern for tides"),
-    ("Keep logs", "Keep logs short"),
+    ("Keep logs short", "Keep logs"),
     ("港務局はまだ深さを送っていない", "港務局は深さを送った"),
 ]
 
 
-@pytest.mark.parametrize(("said", "new", "same"), [
-    *((*pair, True) for pair in SAME), *((*pair, False) for pair in OTHER), *((*pair[::-1], False) for pair in OTHER),
-])  # fmt: skip
-def test_a_number_a_negation_or_another_order_makes_another_statement_and_nothing_else_does(said, new, same):
+@pytest.mark.parametrize(
+    ("said", "new", "same"), [*((*pair, True) for pair in SAME), *((*one, False) for one in OTHER)]
+)
+def test_what_is_a_part_of_a_statement_says_the_same_and_nothing_else_does(said, new, same):
     page = Said()
     page.add(said, "lantern")
     assert page.holds(new, "lantern") == page.holds(new) == same
@@ -43,7 +41,7 @@ def test_a_number_a_negation_or_another_order_makes_another_statement_and_nothin
 def test_other_projects_may_say_the_same_in_other_words_and_a_sentence_contains_what_it_says():
     page = Said()
     page.add("The harbour office signs off every chart", "pier")
-    assert not page.holds("The harbour office signs off every chart of ours", "lantern")
+    assert not page.holds("The harbour office signs off", "lantern")
     page.add("Since the harbour office sent the depths, the chart of pier is drawn at 1:5,000.", "pier", sentence=True)
     assert page.holds("The chart is drawn at 1:5,000", "pier") and not page.holds("The chart is drawn", "lantern")
 

@@ -140,31 +140,6 @@ def test_which_projects_are_the_one_at_hand(tmp_path: Path, monkeypatch: pytest.
         assert not name_project(path)[1]("/x")
 
 
-def test_a_local_clone_has_the_context_of_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its own files name only the folder that it was cloned from; sessions there name the origin of that."""
-    vault = Vault(tmp_path / "vault")
-    origin, clone = tmp_path / "lantern", tmp_path / "clone"
-    for place, url in ((origin, "git@example.org:ada/lantern.git"), (clone, str(origin))):
-        for name in ("objects", "refs"):
-            (place / ".git" / name).mkdir(parents=True)
-        (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-        (place / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
-    fields = {"repository_root": str(origin), "repository_path": ""}
-    own = {"project": str(origin), "repository_origin": "example.org/ada/lantern"}
-    vault.session(1, **fields, **own)
-    vault.session(2, **fields, project=str(clone), repository_origin=None)
-    vault.reindex()
-    shown = {}
-    for place in (origin, clone):
-        monkeypatch.chdir(place)
-        shown[place] = vault.call("context").out
-        assert shown[place].startswith("=== Project lantern ===\n- **lantern** (") and "word number1x" in shown[place]
-    assert shown[origin] == shown[clone]
-    vault.session(3, **fields, project=str(clone), repository_origin="example.org/ada/other")
-    vault.reindex()
-    assert not name_project(str(clone), lambda root: None)[1]("example.org/ada/lantern")
-
-
 def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     vault = Vault(tmp_path / "vault")
     project = tmp_path / "lantern"

@@ -297,13 +297,6 @@ def projects(database: Database, agent_id: str) -> list[str]:
     return [project for (project,) in database.execute(query, (agent_id,))]
 
 
-def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
-    """Returns the origin of a repository's root, if sessions recorded exactly one."""
-    origins = "select distinct origin from session_projects where agent_id = ? and root = ? and origin > '' limit 2"
-    found = [origin for (origin,) in database.execute(origins, (agent_id, root))]
-    return found[0] if len(found) == 1 else None
-
-
 # ── for a prompt, and for what a session has got ──
 
 
