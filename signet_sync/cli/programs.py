@@ -1,4 +1,7 @@
-"""`hook`, `note`, `session`, `transcript`: what harnesses and agents call, hidden from people."""
+"""`hook`, `note`, `session`, `transcript`: what harnesses and agents call, hidden from people.
+
+An end, a compaction and turns are answered as JSON in any case.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import click
 
 from signet_sync.app.ask import run_hook
 from signet_sync.capture.harnesses import registry
-from signet_sync.cli.main import Context, open_to_write, show_redactions
+from signet_sync.cli.main import Context, emit, open_to_write
 from signet_sync.cli.parsing import Group, SharedOption, command, read_json, stdin_text
 from signet_sync.digest.reports import hand_over
 from signet_sync.errors import UsageError
@@ -23,7 +26,6 @@ from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
 from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage.locations import now_us
-from signet_sync.text.phrases import count_noun
 
 _LABELS = ("Outcome:", "Decided:", "Next:", "Blocked:", "Tried:")
 _ENOUGH = 16 * 1024  # bytes of a note
@@ -154,17 +156,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
             from signet_sync.history import operations as history_operations  # off by default
 
             history_operations.close_sessions(workspace, now_us())
-
-    def show() -> None:
-        if answer["idempotent_replay"]:
-            click.echo("nothing new: it was written before")
-        for kind in ("summary", "transcript", "compaction", "manifest"):
-            if answer.get(kind):
-                click.echo(f"{kind:<11} {answer[kind]}")
-        click.echo(answer["sentence"])
-        show_redactions(answer["redactions"])
-
-    context.answer(answer, show)
+    emit(answer)
 
 
 @command(of=session, name="take-spool", hidden=True)
@@ -238,11 +230,4 @@ def append(context: Context, key: str, session_id: str | None) -> None:
     turns = [turn_of(line, number, now_us=context.now_us) for number, line in lines if not line.isspace()]
     with context.opened(settings=context.settings(anyway=True)) as workspace:
         answer = live.append(workspace, turns, agent_id=context.agent, session_key=key, session_id=session_id)
-
-    def show() -> None:
-        known = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
-        appended = count_noun(answer["appended"], "turn")
-        click.echo(f"{appended} appended{known}; {answer['turns']} stored until the session ends")
-        show_redactions(answer["redactions"])
-
-    context.answer(answer, show)
+    emit(answer)
