@@ -53,14 +53,13 @@ class Tables:
         """Raises `UsageError` for a URL with a password, or without its package."""
         self.local = "://" not in place or place.startswith("file://")
         if self.local:
-            self.url = self._root = os.path.abspath(os.path.expanduser(place.removeprefix("file://")))
-            return
-        if "@" in urlsplit(place).netloc:
+            place = os.path.abspath(os.path.expanduser(place.removeprefix("file://")))
+        elif "@" in urlsplit(place).netloc:
             hint = "leave them out: the environment or the cloud's own settings give access"
             raise UsageError("a URL of tables contains a user or password", hint=hint, code="secret-in-url")
         self.url = place.rstrip("/")
-        self.system, root = file_system(place)
-        self._root = root.rstrip("/")
+        self.system, root = file_system(f"file://{place}" if self.local else place)
+        self._root = place if self.local else root.rstrip("/")
         self._compares = "s3" in (self.system.protocol, *self.system.protocol)
 
     def address(self, path: str) -> str:
@@ -70,8 +69,6 @@ class Tables:
     def names(self, folder: str) -> list[str]:
         """Lists the names in a folder, sorted; none if there is no such folder."""
         with self._failing(), suppress(FileNotFoundError):
-            if self.local:
-                return sorted(os.listdir(f"{self._root}/{folder}"))
             found = self.system.ls(f"{self._root}/{folder}", detail=False, refresh=True)
             return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
         return []
@@ -80,15 +77,10 @@ class Tables:
         """Reads a document with its version, for `write`; None if there is none, or a damaged one."""
         raw, version = b"", ""
         with self._failing(), suppress(FileNotFoundError):
-            if self.local:
-                with open(f"{self._root}/{path}", "rb") as file:
-                    raw = file.read()
-                version = sha256(raw).hexdigest()
-            else:
-                # The version first: what is written in between makes the later comparison fail.
-                found = self.system.info(f"{self._root}/{path}", refresh=True) if self._compares else {}
-                raw = self.system.cat_file(f"{self._root}/{path}")
-                version = found.get("ETag") or sha256(raw).hexdigest()
+            # The version first: what is written in between makes the later comparison fail.
+            found = self.system.info(f"{self._root}/{path}", refresh=True) if self._compares else {}
+            raw = self.system.cat_file(f"{self._root}/{path}")
+            version = found.get("ETag") or sha256(raw).hexdigest()
         with suppress(ValueError):
             document = json.loads(raw)
             return (document if isinstance(document, dict) else None), version
@@ -98,11 +90,7 @@ class Tables:
         """Reads every document of a folder by name; None is one that is damaged."""
         found, raws = dict[str, dict[str, Any] | None](), dict[str, Any]()
         names = [name for name in self.names(folder) if name.endswith(".json")]
-        if self.local:
-            for name in names:
-                with suppress(OSError), open(f"{self._root}/{folder}/{name}", "rb") as file:
-                    raws[name] = file.read()
-        elif names:
+        if names:
             with self._failing():
                 raws = self.system.cat([f"{self._root}/{folder}/{name}" for name in names], on_error="return")
                 raws = {path.rpartition("/")[2]: raw for path, raw in raws.items()}
@@ -116,7 +104,7 @@ class Tables:
     def write(self, path: str, document: Mapping[str, Any], version: str) -> None:
         """Writes a document that is as it was read, whole or not at all. Raises `Conflict` if it is not."""
         data = json.dumps(document, ensure_ascii=False, sort_keys=True).encode() + b"\n"
-        if self.local or not self._compares:
+        if not self._compares:
             if self.read(path)[1] != version:
                 raise Conflict
             self.put(path, data)
@@ -146,10 +134,7 @@ class Tables:
     def delete(self, path: str) -> None:
         """Deletes a file, if it is there."""
         with self._failing(), suppress(FileNotFoundError):
-            if self.local:
-                durable.unlink(f"{self._root}/{path}")
-            else:
-                self.system.rm_file(f"{self._root}/{path}")
+            self.system.rm_file(f"{self._root}/{path}")
 
     def holds(self, commit: Mapping[str, Any]) -> bool:
         """Returns whether every part that a commit names is there."""
@@ -194,9 +179,9 @@ class Tables:
     def _is_stale(self, path: str) -> bool:
         import time
 
-        full, found = f"{self._root}/{path}", time.time()
+        found = time.time()
         with suppress(Exception):  # gone, or a store that keeps no times: then it stays
-            found = os.stat(full).st_mtime if self.local else self.system.modified(full).timestamp()
+            found = self.system.modified(f"{self._root}/{path}").timestamp()
         return time.time() - found > _STALE
 
     @contextmanager
