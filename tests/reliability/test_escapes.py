@@ -36,45 +36,21 @@ if log:
 from workbench import call
 print(json.dumps([[answer.code, answer.out, answer.err] for answer in (call(*words) for words in commands)]))
 """
-_OPEN = re.compile(r'(?:open|openat|openat2|creat)\((?:(AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
 _OF_A_PROCESS = re.compile(r"/proc/\d+/stat")
 _PYTHON = tuple({os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, *sys.path) if place})
 
 
 def heard(vault: Vault, log: Path, commands: Sequence[Sequence[str]]) -> tuple[list[Answer], set[str]]:
     """The answers, and every path that the interpreter opened, listed, made, moved or deleted."""
-    answers = _run(vault, commands, [], str(log))
-    return answers, set(log.read_text(errors="surrogateescape").split("\n")) - {""}
-
-
-def traced(vault: Vault, log: Path, commands: Sequence[Sequence[str]]) -> tuple[list[Answer], set[str]]:
-    """The same, reported by the kernel of every process: names are joined to the folders that they were opened in."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not here to watch what is opened")
-    # The filter stops a process at these calls alone: at every call, five thousand files take most of an hour.
-    prefix = ["strace", "-f", "--seccomp-bpf", "-y", "-qq", "-s", "4096", "-o", str(log)]
-    prefix += ["-e", "trace=open,openat,openat2,creat"]
-    answers = _run(vault, commands, prefix, "")
-    found = set()
-    for line in log.read_text(errors="surrogateescape").splitlines():
-        if match := _OPEN.search(line):
-            descriptor, folder, name = match.groups()
-            base = folder if descriptor not in (None, "AT_FDCWD") and folder else str(vault.root.parent)
-            found.add(os.path.join(base, name))
-    return answers, found
-
-
-def _run(vault: Vault, commands: Sequence[Sequence[str]], prefix: list[str], log: str) -> list[Answer]:
     whole = json.dumps([["--workspace", str(vault.root), *command] for command in commands])
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/support'}", "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
-        [*prefix, sys.executable, "-c", _COMMANDS, whole, log],
+        [sys.executable, "-c", _COMMANDS, whole, str(log)],
         env=environ, cwd=vault.root.parent, capture_output=True, timeout=4 * 3600, check=False,
     )  # fmt: skip
-    if prefix and b"ptrace" in done.stderr:
-        pytest.skip("strace may not trace here")
     assert done.returncode == 0, done.stderr.decode()
-    return [Answer(*answer) for answer in json.loads(done.stdout)]
+    answers = [Answer(*answer) for answer in json.loads(done.stdout)]
+    return answers, set(log.read_text(errors="surrogateescape").split("\n")) - {""}
 
 
 def elsewhere(vault: Vault, opened: set[str]) -> set[str]:
@@ -88,7 +64,6 @@ def elsewhere(vault: Vault, opened: set[str]) -> set[str]:
     return {path for path in places if not f"{path}{os.sep}".startswith(inside) and not _OF_A_PROCESS.fullmatch(path)}
 
 
-Watch = Callable[[Vault, Path, Sequence[Sequence[str]]], tuple[list[Answer], set[str]]]
 LINKS = ("summary_path", "transcript_path", "compaction_path")
 # What follows the paths in files; all commands are run on links and pipes, below.
 COMMANDS = (
@@ -162,13 +137,13 @@ def begun(vault: Vault) -> None:
     vault.reindex()
 
 
-def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str], int]:
+def escapes(vault: Vault, count: int, log: Path) -> tuple[set[str], int]:
     """What such a vault makes the commands open that an honest one does not, and how many files led out of it."""
     # As many files as the hostile one has.
     model = Vault(vault.root.parent / "honest" / "vault")
     begun(model)
     lay(model, [f"memory/{made.summary(**who(number))[0]}" for number in range(count)])
-    honest = elsewhere(model, watch(model, log, COMMANDS)[1])
+    honest = elsewhere(model, heard(model, log, COMMANDS)[1])
     shutil.rmtree(model.root.parent)
     shutil.rmtree(os.environ["SIGNET_STATE"])
     outside = vault.root.parent / "outside"
@@ -180,7 +155,7 @@ def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str]
     lay(vault, list(mutation.paths(count, 1, str(outside))))
     before = tree(outside)
     unread(outside)
-    answers, opened = watch(vault, log, COMMANDS)
+    answers, opened = heard(vault, log, COMMANDS)
     assert [answer for answer in answers if answer.code not in (0, 1, 2)] == [] and opened
     assert [path for path in (outside, outside / "note.md") if path.stat().st_atime_ns] == [], "nor through a link"
     assert tree(outside) == before
@@ -190,14 +165,13 @@ def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str]
 
 
 def test_no_path_of_a_file_opens_anything_outside(tmp_path: Path) -> None:
-    found, flagged = escapes(Vault(tmp_path / "vault"), len(mutation.ESCAPES), heard, tmp_path / "opened.log")
+    found, flagged = escapes(Vault(tmp_path / "vault"), len(mutation.ESCAPES), tmp_path / "opened.log")
     assert found == set() and flagged > len(mutation.ESCAPES)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("watch", [heard, traced])
-def test_five_thousand_paths_open_nothing_outside(tmp_path: Path, watch: Watch) -> None:
-    found, flagged = escapes(Vault(tmp_path / "vault"), 5_000, watch, tmp_path / "opened.log")
+def test_five_thousand_paths_open_nothing_outside(tmp_path: Path) -> None:
+    found, flagged = escapes(Vault(tmp_path / "vault"), 5_000, tmp_path / "opened.log")
     assert found == set() and flagged > 5_000
 
 

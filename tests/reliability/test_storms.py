@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import agents
 import artifacts_fixture as made
@@ -18,12 +15,9 @@ from workbench import Vault, tree
 
 from signet_sync.app.workspace import open_workspace
 from signet_sync.settings.model import Settings
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.deriving import publish
 from signet_sync.sync.index_records import Change
-from signet_sync.sync.store.texts import text_of
-from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Outcome, Pass, Request
 
 Start = Callable[..., Agent]
@@ -102,33 +96,6 @@ def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_ind
     assert len(names(vault)) < len(files) - len(doomed) + 100 and shown(vault) == names(vault)
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
-def test_a_folder_that_is_moved_below_the_entities_is_heard_and_then_watched(tmp_path: Path, count: int) -> None:
-    """Whoever hears of a folder looks at all below it."""
-    root, outside = tmp_path / "vault", tmp_path / "outside"
-    (root / "entities" / "user").mkdir(parents=True)
-    watcher = Watcher(str(root), lambda: ["", "memory", "entities/"])
-    watcher.start()
-    try:
-        for number in range(count):
-            (outside / "user" / f"one--{number}" / "deep").mkdir(parents=True)
-            (outside / "user" / f"one--{number}" / "deep" / "profile.md").write_text("x")
-        outside.rename(root / "entities" / "outside")
-        total = Hint(frozenset(), everything=False)
-        end = time.monotonic() + 120
-        while not (total.everything or "entities/outside" in total.paths) and time.monotonic() < end:
-            total |= watcher.gather(0.05, 0.5, 0.5) or total
-        assert total.everything or "entities/outside" in total.paths
-        while watcher.gather(0.05, 0.5, 0.7):
-            pass
-        last = Path(root, "entities", "outside", "user", f"one--{count - 1}", "deep", "notes.md")
-        last.write_text("x")
-        hint = watcher.gather(0.05, 0.5, 120)
-        assert hint is not None and str(last.relative_to(root)) in hint.paths, "the newest folder is watched"
-    finally:
-        watcher.stop()
-
-
 # ── one file ──
 
 
@@ -189,44 +156,6 @@ def test_who_is_idle_writes_nothing(vault: Vault) -> None:
 
 # ── a vault that goes away ──
 
-# What goes, and what stands in its place meanwhile.
-ABSENCES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
-    "renamed": ("", lambda place, aside: None),
-    "a file": ("", lambda place, aside: place.write_text("no folder")),
-    "a link to nothing": ("", lambda place, aside: place.symlink_to(aside.with_name("nothing"))),
-    "an empty folder, as of an unmounted disk": ("", lambda place, aside: place.mkdir()),
-    "memory renamed": ("memory", lambda place, aside: None),
-    "memory a file": ("memory", lambda place, aside: place.write_text("no folder")),
-    "memory a link": ("memory", lambda place, aside: place.symlink_to(aside)),
-    "memory emptied": ("memory", lambda place, aside: None),
-}
-
-
-@contextmanager
-def absent(vault: Vault, how: str) -> Iterator[None]:
-    """The vault, or its memory, is away for as long as this lasts; nobody may have written in its place."""
-    place, aside = vault / ABSENCES[how][0], vault.root.parent / "aside"
-    if how == "memory emptied":
-        aside.mkdir()
-        for name in os.listdir(place):
-            os.rename(place / name, aside / name)
-    else:
-        place.rename(aside)
-        ABSENCES[how][1](place, aside)
-    try:
-        yield
-    finally:
-        if how == "memory emptied":
-            for name in os.listdir(aside):
-                os.rename(aside / name, place / name)
-            aside.rmdir()
-        else:
-            if place.is_dir() and not place.is_symlink():
-                place.rmdir()
-            elif os.path.lexists(place):
-                place.unlink()
-            aside.rename(place)
-
 
 @pytest.mark.parametrize("what", ["MEMORY.md", "ledger"])
 def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(vault: Vault, what: str) -> None:
@@ -245,29 +174,3 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
     finally:
         work.close()
     assert tree(vault.root) == {}
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.slow
-def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault) -> None:
-    """In each way: the agent has noticed, every row stays while it is away, all is well afterwards."""
-    some(vault, 9)
-    kept = f"select source_path, {text_of()} from memory_artifacts order by 1"
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        for how in ABSENCES:
-            agent.settled(0.2)
-            rows, database = vault.rows(kept), vault.db
-            files = {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")}
-            with absent(vault, how):
-                until(lambda: agent.state != "watching", f"{how}: noticed")
-                # By its path: where the vault is away, so is the id that leads to its state.
-                with closing(Database(str(database), readonly=True).connection) as there:
-                    assert there.execute("select count(*) from memory_artifacts").fetchone() == (len(rows),)
-            agent.wait("watching")
-            until(lambda: not (agent.work._halted or agent.work.everything), "all is well")
-            assert vault.rows(kept) == rows, how
-            assert {n: told for n, told in tree(vault.memory).items() if not n.endswith("manifest.md")} == files
-            assert vault.rows("select * from violations") == []
-        last = Session().write(vault)
-        until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
