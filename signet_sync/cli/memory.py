@@ -198,11 +198,13 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
 
         def show() -> None:
             for one in found:
-                click.echo(click.style(f"^{one.id}", fg="cyan") + f"  {display(one.text or '(no longer exists)')}")
+                click.echo(
+                    click.style(f"^{one['id']}", fg="cyan") + f"  {display(one['text'] or '(no longer exists)')}"
+                )
             if not found:
                 context.say(f"nothing is pinned; to pin something: {context.command_line('pin HANDLE')}")
 
-        context.answer({"pins": [one._asdict() for one in found]}, show)
+        context.answer({"pins": found}, show)
         return
     with context.opened(lasting=True) as workspace:
         done = (pinning.unpin if remove else pinning.pin)(workspace, context.agent, handle, context.now_us)

@@ -59,19 +59,11 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
         return Pinned(found, changed, _say(workspace, [Word(agent_id, found, "pinned", iso(now_us))], now_us))
 
 
-class Pin(NamedTuple):
-    """A pinned thing, one line about it (None if it no longer exists), and since when it is pinned (ISO 8601 UTC)."""
-
-    id: str
-    text: str | None
-    pinned_at: str
-
-
-def list_pins(database: Database, agent_id: str) -> list[Pin]:
-    """Returns what an agent has pinned, the newest first."""
+def list_pins(database: Database, agent_id: str) -> list[dict[str, Any]]:
+    """Returns what an agent has pinned, the newest first: one line about each, None if it no longer exists."""
     found = memories.list_pinned(database, agent_id)
     texts = neighbours.labels(database, agent_id, list(found))
-    return [Pin(one, texts.get(one), at) for one, at in found.items()]
+    return [{"id": one, "text": texts.get(one), "pinned_at": at} for one, at in found.items()]
 
 
 def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:

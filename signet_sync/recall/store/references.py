@@ -82,19 +82,13 @@ def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolv
     if "--" not in name or "/" in name:
         return []
     path = f"memory/{name}" if name.endswith(".md") else f"memory/{name}.md"
-    node = database.value(
-        "select n.id from memory_artifacts a join session_summaries n on n.artifact = a.id"
-        " where a.source_path = ? and n.agent_id = ?",
-        (path, agent_id),
-    )
-    if node is not None:
-        return [Resolved(node, "node")]
     rows = database.execute(
-        "select agent_id, session_token, session_id, session_key from memory_artifacts"
-        " where source_path = ? and agent_id = ?",
+        "select a.agent_id, a.session_token, a.session_id, a.session_key, n.id from memory_artifacts a"
+        " left join session_summaries n on n.artifact = a.id where a.source_path = ? and a.agent_id = ?",
         (path, agent_id),
     )
-    return [Resolved(node, "node") for row in list(rows) for node in best(database, SessionRef(*row))]
+    found = ([own] if own is not None else best(database, SessionRef(*ref)) for *ref, own in list(rows))
+    return [Resolved(node, "node") for nodes in found for node in nodes]
 
 
 def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
