@@ -1,4 +1,4 @@
-"""Records what was really done in a session: commits, pull requests, edits, a failed test run, picked options.
+"""Records what was really done in a session: commits, pull requests, edits, picked options.
 
 Everything comes from calls and what they gave back, in no language's words: commits by the line that git prints, pull
 requests by title and address, files by the editors' paths.
@@ -48,10 +48,6 @@ _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?![^;&|\n]*\s(?:-R|--repo)[= ])(?:\
 # After which nobody knows which edits are left, without a commit of its own.
 _SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
 _PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b(?! --dry-run)|\b(?:gt|gh stack) submit\b")
-_TESTS = late(
-    r"\b(?:pytest|jest|vitest|mocha|rspec|phpunit|tox|(?:go|cargo|npm|pnpm|yarn|bun|mix|dotnet|gradlew?|mvn|make|just)"
-    r"[^|;&\n]{0,40} (?:test|verify))\b(?:[^|;&\n]|>&)*$"  # a pipe, or what follows, hides how a run ended
-)
 _DELEGATES = late(r"(?:^|_)task$|agent|workflow")  # a tool whose own calls nobody sees
 _SCRATCH_PATH = late(r"(?:^|/)(?:tmp|scratchpad|memory|\.(?:claude|codex|pi|agents|copilot))/")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
@@ -83,7 +79,7 @@ class Deeds:
     """What was done, in order. `edits` are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is whether a plan was approved;
-    `failing` is whether the last test run failed; `loose` are the files edited since the last commit.
+    `loose` are the files edited since the last commit.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -94,7 +90,6 @@ class Deeds:
     picks: list[tuple[str, str, int]] = field(default_factory=list)
     planned: bool = False
     pushed: int = 0
-    failing: bool = False
     tools: set[str] = field(default_factory=set)
     uses_git: bool = False
 
@@ -112,7 +107,6 @@ class Deeds:
         """Adds what a call did."""
         # What has no arguments and no call before it is a sub-agent.
         if _DELEGATES.search(call.tool) or not (call.detail or call.tool in self.tools):
-            self.failing = False
             self.loose.clear()
         self.tools.add(call.tool)
         if not call.detail:
@@ -131,7 +125,6 @@ class Deeds:
         if paths:
             self.edits[turn] += len(paths)
             self.loose.update((path, None) for path in paths if not _SCRATCH_PATH.search(path))
-            self.failing = False
         self.files.update(path for path in paths if path in self.files or len(self.files) < _FILES)
 
     def _run(self, call: ToolCall, turn: int) -> None:
@@ -139,8 +132,6 @@ class Deeds:
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             self._edit([] if call.failed else patched, turn)
             return
-        if _TESTS.search(command) and not is_refused(call):
-            self.failing = call.failed
         cut = command.endswith(" …")
         printed = call.output if (cut or "commit" in command) and "] " in call.printed else ()
         made = [Commit(found[3], turn, found[2], found[1]) for line in printed if (found := _COMMITTED.match(line))]

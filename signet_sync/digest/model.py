@@ -102,8 +102,6 @@ def _tell_deeds(deeds: Deeds) -> Iterator[str]:
         yield f"turn {commit.turn}: commit: {flatten(commit.subject, _LINE)}"
     if deeds.pushed:
         yield f"turn {deeds.pushed}: pushed"
-    if deeds.failing:
-        yield "the last test run failed"
     most = sorted(deeds.files, key=lambda path: -deeds.files[path])[:12]
     if most:
         yield f"edited: {', '.join(flatten(path.rpartition('/')[2], 60) for path in most)}"

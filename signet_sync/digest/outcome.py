@@ -154,8 +154,6 @@ def _witness(deeds: Deeds) -> Iterator[str]:
         yield "committed and pushed" if deeds.pushed >= deeds.commits[-1].turn else "committed"
     if deeds.loose and deeds.uses_git:
         yield "later edits uncommitted" if deeds.commits else "not committed"
-    if deeds.failing and deeds.changed:
-        yield "the last test run failed"
 
 
 def clip(text: str, most: int) -> str:

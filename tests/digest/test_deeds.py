@@ -71,7 +71,6 @@ def test_edits(step: str, files: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("step", "field", "expected"), [
-    (run("pytest -q", "3 failed", failed=True), "failing", True), (run("pytest -q"), "failing", False),
     (run("git push -q"), "pushed", 1), (run("git push --dry-run"), "pushed", 0),
     (call("ExitPlanMode", "x", "User has approved your plan."), "planned", True),
     (call("ExitPlanMode", "x", "The user doesn't want to proceed", failed=True), "planned", False),
@@ -92,8 +91,6 @@ QUIET = run("cd /lamp\\ngit add .\\ngit commit -q -F - <<'MSG'\\nlamp: trim the 
 CUT = run(
     "git add src && git commit -m 'lamp: trim …", "[main 1a2b3c4] lamp: trim the wick\nTo github.com:ada/lamp.git"
 )
-TESTED, BROKE = run("pytest -q", "9 passed"), run("pytest -q", "1 failed, 8 passed", failed=True)
-FAILS, PIPED = "the last test run failed", run("pytest -q 2>&1 | tail -2", "2 failed, 7 passed", failed=True)
 HELPER = call("Task", "trim the wick and commit it", "All of it is done.")
 
 
@@ -104,16 +101,14 @@ HELPER = call("Task", "trim the wick and commit it", "All of it is done.")
     ((EDIT, run("git push -q"), user("and the door?"), EDIT, COMMIT), ["committed"]),
     ((EDIT, COMMIT, run("gh pr create --title Wick", "https://h.org/a/pull/7")), ["committed and pushed"]),
     ((EDIT, COMMIT, EDIT), ["committed", "later edits uncommitted"]),
-    ((EDIT, STATUS, BROKE), ["not committed", FAILS]), ((EDIT, COMMIT, PIPED), ["committed"]),
-    # passed or changed since, or nobody knows: no git is seen, a helper did it, it is no file of the project
-    ((EDIT, COMMIT, BROKE, TESTED), ["committed"]), ((BROKE, EDIT, COMMIT), ["committed"]), ((EDIT,), []),
-    ((EDIT, STATUS, BROKE, HELPER), []), ((STATUS, call("Edit", "/tmp/wick.py"), COMMIT), ["committed"]),
+    ((EDIT, STATUS), ["not committed"]),
+    # nobody knows: no git is seen, a helper did it, it is no file of the project
+    ((EDIT,), []), ((EDIT, STATUS, HELPER), []), ((EDIT, COMMIT, call("Edit", "/tmp/wick.py")), ["committed"]),
     ((EDIT, COMMIT, EDIT, run("git stash")), ["committed"]), ((STATUS,), []),
 ])  # fmt: skip
 def test_how_work_was_left(steps: tuple[str, ...], left: list[str]) -> None:
     found = outcome(TASK + "".join(steps) + assistant("Trimmed the wick in wick.py so that it burns without smoke."))
-    told = ("commit", "last test")
-    assert [one for one in found.results if any(word in one for word in told)] == left
+    assert [one for one in found.results if "commit" in one] == left
 
 
 def test_a_merge_is_no_result() -> None:

@@ -46,6 +46,8 @@ def test_plain_words_stay() -> None:
     assert own(f"{OWN}. Thanks!\n\n- trim the wick\n1. oil the door") == [
         f"{OWN}.", "Thanks!", "trim the wick", "oil the door",
     ]  # fmt: skip
+    between = [f"the wick of lamp {number} smokes" for number in range(8)]
+    assert own("\n".join(["> a quote", *between, "> another"])) == between
 
 
 @pytest.mark.parametrize("kind", PASTED)
