@@ -231,6 +231,16 @@ def test_a_reader_that_goes_away_ends_it_quietly(vault):
     assert done.stderr == b"" and done.returncode == 0
 
 
+def test_an_answer_of_no_changes_nothing_and_says_so(vault):
+    terminal, ours = os.openpty()
+    os.write(terminal, b"n\n")
+    before = contents(vault.root)
+    said = vault.spawn("remove", numbered(1)["session_id"], "--reason", "asked", stdin=ours)
+    assert (said.code, contents(vault.root)) == (2, before) and "nothing was done" in said.err
+    os.close(terminal)
+    os.close(ours)
+
+
 def test_interrupted_between_two_files_is_130_and_loses_nothing(vault, tmp_path):
     before = vault.dump()
     vault.session(4)
