@@ -6,13 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from said import DONE, EDIT, assistant, call, user
 
 from signet_sync.digest.model import ANSWER, MOST, ModelQuestion, Reading, question, read
 from signet_sync.digest.outcome import ModelDigest, outcome
-from signet_sync.digest.statements import Item
 from signet_sync.digest.summary import summary
 from signet_sync.statements.sections import items
 
@@ -181,17 +178,3 @@ def test_an_answer_is_taken_out_of_its_wrapping(form: str) -> None:
 def test_a_sentence_that_names_what_the_record_does_not_leaves_that_of_the_rules(sentence: Any) -> None:
     digest, (refused,) = reading(sentence=sentence)
     assert digest == ModelDigest() and refused.startswith("sentence: ")
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([SENTENCE, "next", "done"]),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["kind", "turn", "quote", "items", "sentence"]), inner),
-    max_leaves=20,
-)  # fmt: skip
-
-
-@given(JSON | st.lists(JSON).map(lambda items: {"items": items}))
-def test_whatever_is_answered_is_read(document: Any) -> None:
-    digest, _ = read(json.dumps(document), asked())
-    assert digest is None or all(isinstance(item, Item) for item in digest.items)

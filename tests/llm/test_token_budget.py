@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from loguru import logger
 from test_llm import answer as answering
 from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: F401
@@ -126,35 +124,6 @@ def test_a_record_that_is_damaged_or_no_file_refuses_until_it_is_gone(budget, tm
     budget.reserve(1000)
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["reserve", "settle", "die", "clock"]), st.integers(0, 700), st.integers(-3, 3)),
-    max_size=40,
-)
-
-
-@given(steps=STEPS)
-def test_whatever_happens_no_day_takes_more_than_its_budget(steps, tmp_path_factory):
-    folder, clock = str(tmp_path_factory.mktemp("state")), Clock()
-    budget, sent, open_ = TokenBudget(folder, 1000, clock), {}, []
-    for step, number, move in steps:
-        if step == "clock":
-            clock.now += move * DAY // 2
-        elif step == "settle" and open_:
-            reserved, actual = open_.pop()
-            budget.settle(reserved, actual)
-        elif step == "reserve":
-            try:
-                reserved = budget.reserve(number)
-            except BudgetSpent:
-                continue
-            actual = number * (move + 3) // 6
-            sent[reserved.day] = sent.get(reserved.day, 0) + actual
-            open_.append((reserved, actual))
-        elif step == "die":
-            open_.clear()
-        assert all(tokens <= 1000 for tokens in sent.values())
-
-
 def test_two_failures_in_a_row_pause_for_an_hour_and_a_success_ends_the_count(budget, clock, log):
     folder = os.path.dirname(budget.path)
     for failed in (True, False, True):
@@ -238,22 +207,17 @@ def metered(found, budget, daily=1000):
     return replace(found, budget=budget)
 
 
-def test_a_server_that_reports_is_believed(server, budget):  # noqa: F811
-    found = metered(provider(server), budget)
-    for reported, told in (({"total_tokens": 70}, 70), ({"prompt_tokens": 30, "completion_tokens": 9}, 39)):
-        server.acts = [answering(200, usage(**reported))]
-        before = left(budget)
-        ask(found)
-        assert left(budget) == before - told
-
-
-def test_where_nothing_usable_is_reported_it_is_estimated(server, budget):  # noqa: F811
-    odd = [{}, {"total_tokens": 0}, {"total_tokens": -5}, {"total_tokens": True}, {"total_tokens": "9"}]
-    for reported in (*odd, {"total_tokens": 10**12}):
+def test_a_server_that_reports_is_believed_else_it_is_estimated(server, budget):  # noqa: F811
+    odd = [{}, {"total_tokens": -5}, {"total_tokens": True}, {"total_tokens": "9"}, {"total_tokens": 10**12}]
+    estimated = range(prompt_tokens(ASKED) + 3, prompt_tokens(ASKED) + 60)
+    for reported, told in (
+        ({"total_tokens": 70}, [70]), ({"prompt_tokens": 30, "completion_tokens": 9}, [39]),
+        *((one, estimated) for one in odd),
+    ):  # fmt: skip
         server.acts = [answering(200, usage(**reported))]
         before = left(budget)
         ask(metered(provider(server), budget))
-        assert 3 <= before - prompt_tokens(ASKED) - left(budget) < 60, reported
+        assert before - left(budget) in told, reported
 
 
 def test_beyond_the_budget_nothing_is_sent(server, budget):  # noqa: F811
