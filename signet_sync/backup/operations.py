@@ -18,7 +18,7 @@ from signet_sync.storage import durable, state_dir
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.durable import private_folder, sync_folder
 from signet_sync.sync import engine
-from signet_sync.sync.database import back_up, backups, open_database
+from signet_sync.sync.database import KEPT, back_up, backups, open_database
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
 
@@ -70,7 +70,7 @@ def _keep(workspace: Workspace, now_us: int) -> str:
 
 def _rotate(workspace: Workspace, fresh: str) -> None:
     """Deletes backups beyond the number to keep, also those made by hand; `fresh` stays."""
-    for stale in backups(workspace.state)[workspace.settings.backup_keep :]:
+    for stale in backups(workspace.state)[KEPT:]:
         with suppress(OSError):
             if stale != fresh:
                 os.unlink(stale)

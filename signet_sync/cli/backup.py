@@ -32,7 +32,7 @@ _LEFT_OUT = {
 _GROUP = """Save what no file contains: memories, promotions, recall hits, counters, seals, live turns.
 
 Everything else is rebuilt from the markdown files by signet-sync reindex. The agent writes a backup into
-the state folder whenever such a row has changed, at most one a day; backup.keep sets how many are kept.
+the state folder whenever such a row has changed, at most one a day; the newest three are kept.
 
 \b
 Moving to a new machine:

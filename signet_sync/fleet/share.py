@@ -101,7 +101,7 @@ def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
     with opened(target) as place:
         settings, _ = model.load(place.root)
         # Before anything is read: what changes meanwhile is another listing for the next run.
-        noise = settings.noise_projects, settings.noise_sessions, settings.noise_headless, settings.max_file_bytes
+        noise = settings.noise_projects, settings.noise_sessions, settings.max_file_bytes
         listing = place.version or _listing(place.root)
         source, before = _digest([noise, listing], holds), tables.read(f"{SHARES}/{share}.json")[0]
         if listing is None and before is None:

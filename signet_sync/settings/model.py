@@ -111,9 +111,6 @@ class Settings:
     noise_sessions: tuple[str, ...] = _setting(
         (), "noise.sessions", "More prefixes of ids and keys of sessions without project that pages leave out."
     )
-    noise_headless: bool = _setting(
-        True, "noise.headless", "Sessions in which no person spoke: one line a day on pages; `false`: rows like others."
-    )
     recall_retention_days: float = _setting(
         365.0, "recall.retention_days", "Days for which recall hits are kept, and count; 0 forever.", (0.0, 36500.0)
     )
@@ -145,7 +142,6 @@ class Settings:
     log_level: str = _setting(
         "INFO", "log.level", "What is logged: this, and what is worse.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
-    backup_keep: int = _setting(3, "backup.keep", "Backups of native rows that are kept.", (1, 1000))
     llm_daily_tokens: int = _setting(
         200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
@@ -349,7 +345,7 @@ _OF_WORKSPACE, _OF_USER = "workspace", "user"
 # What the unreadable part of a person's settings may have forbidden or required.
 _CAUTION: dict[str, Any] = {"llm_provider": "none", "recall_meaning": "paused"}
 _CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0}
-_CAUTION |= {"backup_keep": 1000, "fleet_url": "", "fleet_removals": False}
+_CAUTION |= {"fleet_url": "", "fleet_removals": False}
 
 
 class _Layers:

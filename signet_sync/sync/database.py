@@ -27,6 +27,8 @@ from signet_sync.storage.durable import private_folder
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Maintenance, Pass, Workspace
 
+KEPT = 3  # backups
+
 
 def reopen(workspace: Workspace) -> None:
     """Opens the database again after its file was replaced or found damaged."""
@@ -170,7 +172,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
     # removal only the new backup is clean, whatever the days of the others.
     kept = [place for place in backups(workspace.state) if place <= target]
-    keep = [target] if force else kept[: workspace.settings.backup_keep]
+    keep = [target] if force else kept[:KEPT]
     for stale in backups(workspace.state):
         if stale not in keep:
             # An extra backup does no harm, but one with removed text does: the scrub must then fail and be repeated.

@@ -181,12 +181,11 @@ class NoiseRule(NamedTuple):
 
     projects: tuple[str, ...] = TEMP_PROJECTS
     sessions: tuple[str, ...] = TEST_SESSIONS
-    headless: bool = True
 
     @classmethod
-    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...], *, headless: bool = True) -> "NoiseRule":
+    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> "NoiseRule":
         """Extends the built-in rule by more prefixes; sessions compare in lower case."""
-        return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions), headless)
+        return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions))
 
     def is_noise(
         self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None

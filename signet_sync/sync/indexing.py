@@ -153,7 +153,7 @@ def _rules(workspace: Workspace) -> str:
     rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digest_mark.VERSION}"
     if rule == NoiseRule():
         return made_by
-    more = sorted(set(rule.projects)), sorted(set(rule.sessions)), rule.headless
+    more = sorted(set(rule.projects)), sorted(set(rule.sessions))
     return f"{made_by} noise {text_sha256(repr(more))[:16]}"
 
 

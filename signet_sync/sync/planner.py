@@ -559,7 +559,7 @@ def _row(
             notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
             shown = fallback(context)
     noise = NOTHING if name.kind == "summary" and says_nothing(content) else 0
-    if name.kind == "summary" and judging.noise.headless and is_headless(content):
+    if name.kind == "summary" and is_headless(content):
         noise = HEADLESS
     if judging.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness):
         noise = 1

@@ -55,7 +55,7 @@ class Workspace:
     def noise(self) -> NoiseRule:
         """Returns the noise rule of the settings."""
         settings = self.settings
-        return NoiseRule.extended(settings.noise_projects, settings.noise_sessions, headless=settings.noise_headless)
+        return NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
 
     def close(self) -> None:
         """Closes the database connection cleanly."""

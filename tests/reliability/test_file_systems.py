@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from crash_runner import Steps, forked
@@ -137,28 +134,6 @@ def test_a_vault_that_cannot_be_written_any_more_is_told_and_stays_as_it_is(vaul
 
 
 # ── B8, B9: descriptors run out, calls fail for a moment ──
-
-
-@contextmanager
-def descriptors(count: int) -> Iterator[None]:
-    """No more than so many files may be opened besides those that are."""
-    taken = {int(name) for name in os.listdir("/dev/fd")}
-    free = [number for number in range(4096) if number not in taken]
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free[count], before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault):
-    rows = vault.dump()
-    for count in (1, 3, 5, 7, 9):
-        with descriptors(count):
-            answer = vault.call("reindex", "--json", "--now", NOW)
-        assert answer.code in (0, 2, 3, 5), count
-        still_whole(vault, rows)
 
 
 CALLS = {"open": os.open, "stat": os.stat, "scandir": os.scandir, "read": os.read, "fstat": os.fstat}

@@ -64,12 +64,12 @@ def test_flags_beat_environment_beats_user_beats_workspace_beats_default(load, r
 # --- the workspace file ---------------------------------------------------------------------------------------------
 
 
-def test_a_workspace_may_not_touch_log_and_backup(load, root):
-    (root / WORKSPACE).write_text("[log]\nlevel = 'DEBUG'\n[backup]\nkeep = 1\n[watch]\ndebounce = 0.5\n")
+def test_a_workspace_may_not_touch_log_and_retention(load, root):
+    (root / WORKSPACE).write_text("[log]\nlevel = 'DEBUG'\n[recall]\nretention_days = 1\n[watch]\ndebounce = 0.5\n")
     found, warnings = load()
     assert found == Settings(debounce=0.5)
     assert warnings == [
-        f"{WORKSPACE}: {key} ignored: a workspace may not set this" for key in ("log.level", "backup.keep")
+        f"{WORKSPACE}: {key} ignored: a workspace may not set this" for key in ("log.level", "recall.retention_days")
     ]
 
 
@@ -178,7 +178,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     found, remarks = model.load(str(root), environ=environ, anyway=True)
     assert not may_ask_model(found) or resolve(found).kind == "none"
     assert not found.history_enabled
-    assert (found.recall_retention_days, found.backup_keep) == (0.0, 1000)
+    assert found.recall_retention_days == 0.0
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
     assert model.broken_values(str(root), environ) == []
     with pytest.raises(ConfigError):
@@ -237,7 +237,7 @@ WRONG = {
     "max_file_bytes": ["1.5", "true", "2000.0", "'64MB'", "0", "1023", "1e3"],
     "budget_tokens": ["499", "1000001", "{ a = 1 }"], "takeover": ["1", "0", "'perhaps'", "[]"],
     "watch_mode": ["'always'", "''", "1", "true", "['auto']"], "log_level": ["'debug'", "'TRACE'", "10"],
-    "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"], "backup_keep": ["0"],
+    "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"],
 }  # fmt: skip
 
 

@@ -137,8 +137,7 @@ def describe(
     workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace, *, headless: bool = False
 ) -> None:
     """Stores where a session with live turns works, and whether it is noise. In the caller's transaction."""
-    noise = headless and workspace.noise.headless
-    noise |= workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
+    noise = headless or workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
     live.describe(workspace.database, agent_id, session_key, session_id, place, noise=noise)
 
 
