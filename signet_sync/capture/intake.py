@@ -108,7 +108,7 @@ class Intake:
                 self._add(captured)
             if captured is not None and last.event == "compact" and not captured.wrote and last.tries == 1:
                 # Harnesses write the record of a compaction after they have told of it.
-                spool.retry_later(last, "it has no record yet", now_us)
+                spool.retry_later(last, now_us)
             else:
                 spool.finish(last)
         except UsageError as error:
@@ -119,7 +119,7 @@ class Intake:
         except (OSError, SignetSyncError) as error:
             logger.warning("{} of {} {}: {}; tried again later", last.event, last.harness, whose, reason(error))
             self.failed.append(str(error))
-            spool.retry_later(last, type(error).__name__, now_us)
+            spool.retry_later(last, now_us)
 
     def _capture_session(self, last: Job) -> CaptureResult | None:
         """Captures a session from its transcript; of one that was deleted meanwhile, what was read of it.

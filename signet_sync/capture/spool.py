@@ -6,18 +6,17 @@ reaches the disk. A hook calls `put`, which may take only milliseconds; the rest
     for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
         spool.begin(job)
         ...                                         # capture; idempotent, because it is repeated after a crash
-        spool.finish(job)                           # or spool.retry_later(job, "why")
+        spool.finish(job)                           # or spool.retry_later(job)
 
 Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
-renewed while a worker processed it is kept. A file that cannot be read, or has failed too often, goes to `bad/` with
-the reason at the end of its name, and is deleted after `BAD_DAYS`.
+renewed while a worker processed it is kept. Of a file that cannot be read, or has failed too often, an empty one stays
+in `bad/` for `BAD_DAYS`, with the reason at the end of its name.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -36,7 +35,6 @@ from signet_sync.storage.durable import (
     unlink,
     with_sum,
 )
-from signet_sync.text.stored_names import storable_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,21 +44,21 @@ VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 1024 * 1024  # bytes
 MOST_TRIES = 8
-MOST_DAYS, BAD_DAYS = 7, 30
+BAD_DAYS = 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
 _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
 _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
-_FIELDS = "event harness session_id agent_id at transcript_path cwd repository tries retry_at trouble".split()
+_FIELDS = "event harness session_id agent_id at transcript_path cwd repository tries retry_at".split()
 
 
 class Job:
     """One event that a hook reported.
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are absolute or None. `repository` is that of `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and
-    `trouble` belong to `retry_later`; `place` and `mark` identify the file this was read from, and its state.
+    are absolute or None. `repository` is that of `cwd` at that time. `tries` and `retry_at` (seconds since 1970)
+    belong to `retry_later`; `place` and `mark` identify the file this was read from, and its state.
     """
 
     event: str
@@ -73,7 +71,6 @@ class Job:
     repository: Repository | None = None
     tries: int = 0
     retry_at: float = 0.0
-    trouble: str | None = None
     place: str = ""
     mark: tuple[int, int] = (0, 0)
 
@@ -125,13 +122,13 @@ def _write(job: Job, *, durable: bool = True) -> None:
 
 
 def jobs(folder: str, now_us: int | None = None) -> list[Job]:
-    """Returns the jobs that are due, oldest first. Moves what is no job to `bad/`; skips what cannot be opened now."""
+    """Returns the jobs that are due, oldest first. Gives up what is no job; skips what cannot be opened now."""
     now, found = _seconds(now_us), []
     for path in _list_jobs(folder):
         try:
             job = _read(path)
         except _Unusable as problem:
-            _put_aside(path, str(problem))
+            _give_up(path, str(problem))
             continue
         except OSError:
             continue
@@ -150,10 +147,10 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     if not _is_unchanged(job):
         return True
     if job.tries + 1 >= MOST_TRIES:
-        _give_up(job)
+        _give_up(job.place, "given-up")
         return False
     job.retry_at = _seconds(now_us) + _wait(job.tries) if job.tries else 0.0
-    job.tries, job.trouble = job.tries + 1, "it ended its worker"
+    job.tries += 1
     _write(job)
     return True
 
@@ -165,47 +162,30 @@ def finish(*jobs: Job) -> None:
         sync_folder(os.path.dirname(gone[0].place))
 
 
-def retry_later(job: Job, reason: str, now_us: int | None = None) -> None:
-    """Delays a job that was begun: a minute, then four times as long each time, at most six hours.
-
-    After 7 days it is given up, and moves to `bad/`. `reason` is written to disk: it must contain no text of a session.
-    Raises `OSError`.
-    """
-    from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
-
-    if not _is_unchanged(job):
-        return
-    now = _seconds(now_us)
-    job.trouble, job.retry_at = reason[:300], now + _wait(job.tries)
-    _write(job)
-    put_at = (parse_instant(job.at) or 0) / SECOND  # one with an invalid date counts as old
-    if now - put_at > MOST_DAYS * DAY:
-        _give_up(job)
+def retry_later(job: Job, now_us: int | None = None) -> None:
+    """Delays a job that was begun: a minute, then four times as long each time, at most six hours. Raises `OSError`."""
+    if _is_unchanged(job):
+        job.retry_at = _seconds(now_us) + _wait(job.tries)
+        _write(job)
 
 
 def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:
-    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included.
+    """Deletes the jobs of removed sessions (`unwanted`), and files that are no jobs, which may contain anything.
 
-    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that is being written is
-    left to the worker, which will find the session removed. Raises `OSError`.
+    A file that is being written is left to the worker, which will find the session removed. Raises `OSError`.
     """
-    for place in (folder, _bad(folder)):
-        for path in (os.path.join(place, name) for name in _names(place)):
-            try:
-                young = time.time() - os.lstat(path).st_mtime < _WRITING  # it takes milliseconds to write one
-                gone = not (young and TEMPORARY.fullmatch(os.path.basename(path))) and unwanted(_read(path))
-            except _Unusable:
-                gone = True
-            except FileNotFoundError:
-                continue
-            try:
-                if gone:
-                    unlink(path)
-            except OSError:
-                if not os.path.isdir(path):  # a folder in its place is left as it is
-                    raise
-        if os.path.isdir(place):
-            sync_folder(place)
+    for path in (os.path.join(folder, name) for name in _names(folder)):
+        try:
+            young = time.time() - os.lstat(path).st_mtime < _WRITING  # it takes milliseconds to write one
+            gone = not (young and TEMPORARY.fullmatch(os.path.basename(path))) and unwanted(_read(path))
+        except _Unusable:
+            gone = True
+        except OSError:
+            continue  # taken meanwhile, or no file
+        if gone:
+            unlink(path)
+    if os.path.isdir(folder):
+        sync_folder(folder)
 
 
 def sweep(folder: str, now_us: int | None = None) -> None:
@@ -251,14 +231,9 @@ def count_given_up(folder: str) -> int:
 
 def _read(path: str) -> Job:
     """Reads a job from its file. Raises `OSError`, or `_Unusable` if it can never be read."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise _Unusable("not-a-file")
     with open(os.open(path, READ), "rb") as file:
         status = os.fstat(file.fileno())
-        raw = file.read(SIZE_LIMIT + 1)
-    if len(raw) > SIZE_LIMIT:
-        raise _Unusable("too-large")
-    document = read_with_sum(raw)
+        document = read_with_sum(file.read(SIZE_LIMIT))
     if document is None or document.pop("v") != VERSION:
         raise _Unusable("damaged" if document is None else "unknown-version")
     if document["repository"] is not None:
@@ -266,20 +241,13 @@ def _read(path: str) -> Job:
     return Job(**document, place=path, mark=_mark(status))
 
 
-def _give_up(job: Job) -> None:
-    """Moves a job to `bad/`, without the secrets in its paths, which are no longer needed."""
-    path, cwd = job.transcript_path, job.cwd
-    job.transcript_path, job.cwd = path and storable_path(path), cwd and storable_path(cwd)
-    if (path, cwd) != (job.transcript_path, job.cwd):
-        _write(job)
-    _put_aside(job.place, "given-up")
-
-
-def _put_aside(path: str, reason: str) -> None:
+def _give_up(path: str, reason: str) -> None:
+    """Leaves of a job only an empty file in `bad/`, which is counted."""
     folder = os.path.dirname(path)
     try:
         private_folder(_bad(folder))
-        os.replace(path, os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"))
+        os.close(publish(os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"), b"", durable=False))
+        unlink(path)
     except OSError:
         return  # tried again at the next look
     sync_folder(folder)

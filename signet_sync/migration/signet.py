@@ -227,7 +227,7 @@ class SignetMigration:
                     account.is_new = self.sessions.transcript(given)
         except HarnessError as error:
             self.report.notes.append(f"{shown} was left: {error.message}")
-        self.report.left(shown, "the line is damaged or breaks off", source.damaged + source.torn)
+        self.report.left(shown, "the line is damaged or breaks off", source.damaged)
 
     # ── memories ──
 

@@ -94,7 +94,7 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     assert job.document() == {
         "v": 1, "event": "session-start", "harness": harness, "session_id": "s-1", "agent_id": "default", "at": job.at,
         "transcript_path": str(transcript), "cwd": "/home/u/lantern", "repository": None,
-        "tries": 0, "retry_at": 0.0, "trouble": None,
+        "tries": 0, "retry_at": 0.0,
     }  # fmt: skip
 
 

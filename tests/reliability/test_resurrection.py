@@ -190,8 +190,7 @@ class Scene:
         live.set_mark(database, os.path.basename(job.place), live.TranscriptMark("1 2", NOW, 3))
         database.close()
         spool.put(str(state / "spool"), self.job("compact"))
-        (state / "spool/bad").mkdir()
-        (state / "spool/bad/1.json.damaged").write_text(json.dumps({"session_id": ID, "text": line("torn")})[:-9])
+        (state / "spool/1.json").write_text(json.dumps({"session_id": ID, "text": line("torn")})[:-9])
         begun(self.vault, session_id=ID, session_key=ID, project=PROJECT, transcript=line("unfinished"))
         assert journal.keys(str(state / "journal"))
 

@@ -129,24 +129,22 @@ def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversa
 class JsonLines:
     """Iterating yields the objects of JSON Lines, one a line, and counts what could not be read.
 
-    `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value),
-    except the last line: that sets `torn`, because a running session may be in the middle of writing it. Invalid UTF-8
-    becomes U+FFFD.
+    `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value,
+    or one that a running session is in the middle of writing). Invalid UTF-8 becomes U+FFFD.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = lines
         self.read = self.damaged = 0
-        self.torn = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line in self._lines:
             if line.isspace() or not line:
                 continue
             record = parse_line(line)
-            self.damaged += self.torn
-            self.torn = record is None
-            if record is not None:
+            if record is None:
+                self.damaged += 1
+            else:
                 self.read += 1
                 yield record
 
@@ -154,7 +152,7 @@ class JsonLines:
         """Returns why no entry came of the file."""
         if self.read:
             return "no conversation in it"
-        return "it is no transcript" if self.damaged or self.torn else "the file is empty"
+        return "it is no transcript" if self.damaged else "the file is empty"
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

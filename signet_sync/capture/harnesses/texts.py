@@ -20,7 +20,6 @@ NOTE_LIMIT = 1_500  # of what an agent hands over
 _DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "path", "dir_path", "pattern", "query")
 _MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
 _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_STEM = late(r"[^/\\]*$")
 # Also within JSON.
 _BREAK = late(r"[ \t]*(?:\r?\n|\\n|\\r\\n)\s*")
 # Words are shorter; a key is, too, so that what names it as a secret sees all of it.
@@ -64,9 +63,8 @@ def texts_of(content: object) -> list[str]:
 
 
 def file_stem(file_name: str) -> str:
-    """Returns the last part of a path without `.jsonl` or `.json`."""
-    last = _STEM.search(file_name)
-    return (last.group() if last else "").removesuffix(".jsonl").removesuffix(".json")
+    """Returns the last part of a path without `.jsonl`."""
+    return file_name.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
 
 
 def join_paragraphs(parts: Iterable[str]) -> str:
