@@ -67,9 +67,7 @@ def render(projection: Projection, budget: int) -> Rendered:
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
     hint = HINT.format(write_agent_option(projection.agent_id))
-    hint_costs = estimate_tokens(hint) + 2
-    hinted = hint_costs * 10 <= for_sections
-    total = budget - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
+    total = budget - sum(estimate_tokens(part) + 1 for part in (*parts, hint)) - 2
     (_, wanted, _), for_index = _render_log(projection, total), budget // 10 if projection.months else 0
     room = max(for_sections - budget + total, total - wanted - for_index)
     room = min(room, total - _least_log(projection))
@@ -81,7 +79,7 @@ def render(projection: Projection, budget: int) -> Rendered:
     log, used, kept = _render_log(projection, left - for_index)
     index = _render_index(projection, left - used, head, kept)
     parts += filter(None, [sections, log, index])
-    if hinted and (sections or " ^" in index):
+    if sections or " ^" in index:
         parts.insert(1, hint)
     text = "\n\n".join(parts)
     rows, in_log = sum(row.sessions for row in kept), frozenset(row.session for row in kept)
