@@ -99,12 +99,6 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
     assert all(line.endswith((" ^f-abcdefgh2345", " key#3")) for line in text.split("\n")[1:])
 
 
-def test_a_recalled_line_says_where_it_is_from():
-    hit = PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")
-    _, line, *more = lay_out_hits([hit] * 5, 1_000, len)[0].split("\n")
-    assert line == "- Use [ [x] ] \\‹/signet-memory› (a decision) ^f-abcdefgh2345" and len(more) == 2
-
-
 # --- the command ----------------------------------------------------------------------------------------------------
 
 

@@ -183,13 +183,6 @@ def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database
     assert held(database) == {"trim the wick": "open"}
 
 
-def test_what_is_struck_out_is_done_until_it_is_said_again(database):
-    put(database, stated("## Notes\n- Lamp: oil\n", 1), stated("## Notes\n- ~~Lamp: oil~~\n", 3))
-    assert held(database) == {"Lamp: oil": "done"}
-    put(database, stated("## Notes\n- Lamp: oil\n", 4))
-    assert held(database) == {"Lamp: oil": "open"}
-
-
 # ── what ends, and holds again when its end goes ──
 
 OIL, WAX = "The lamp is to burn 5 barrels of oil", "The lamp is to burn 7 barrels of oil"
