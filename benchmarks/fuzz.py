@@ -60,7 +60,8 @@ from signet_sync.sessions import input as sessions_input
 from signet_sync.statements import sections
 from signet_sync.sync.index_records import Judgement, NoiseRule
 from signet_sync.sync.planner import JudgeContext, Tombstones, judge, judge_tombstone
-from signet_sync.text import chunking, tags
+from signet_sync.text import chunking
+from signet_sync.text.memory import derive_tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.secrets.engine import redact
 from signet_sync.text.token_estimate import estimate_tokens
@@ -272,7 +273,7 @@ def _read_text(raw: bytes) -> object:
 
 def _read_words(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
-    return query.read(text), tags.derive(sanitize_transcript_v2(text))
+    return query.read(text), derive_tags(sanitize_transcript_v2(text))
 
 
 def _read_answer(raw: bytes) -> object:

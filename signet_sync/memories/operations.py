@@ -25,8 +25,7 @@ from signet_sync.sync.deriving import publish_pages
 from signet_sync.sync.store import counts, sessions
 from signet_sync.sync.tombstones import is_removed
 from signet_sync.sync.workspace import Outcome, Request, Workspace
-from signet_sync.text import tags as text_tags
-from signet_sync.text.memory import clean_text, memory_id, tags_of
+from signet_sync.text.memory import clean_text, derive_tags, memory_id, tags_of
 from signet_sync.text.sanitizer import sanitize_line
 
 
@@ -61,7 +60,7 @@ def remember(
     require_agent(agent_id)
     content, redactions = clean_text(text)
     identity = memory_id(agent_id, kind, content)
-    told = iso(now_us), text_tags.derive(content), sanitize_line(project)
+    told = iso(now_us), derive_tags(content), sanitize_line(project)
     wanted = Memory(agent_id, identity, kind, content, tags_of(tags), private, *told)
     with state_dir.workspace_lock(workspace.state):
         first_pass(workspace, now_us)

@@ -35,9 +35,8 @@ from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones import all_tombstones
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text import tags as text_tags
 from signet_sync.text.chunking import Speaker, speaker_of
-from signet_sync.text.memory import TYPES, memory_id
+from signet_sync.text.memory import TYPES, derive_tags, memory_id
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
 
@@ -93,7 +92,7 @@ class MemoryWriter:
             for item, some in self._waiting:
                 for memory in some:
                     if memories.get(database, *memory[:2]) is None:  # else a person said the same meanwhile
-                        concepts = text_tags.derive(memory.content)
+                        concepts = derive_tags(memory.content)
                         new = memories.store(database, memory._replace(concepts=concepts), item.origin, indexed=False)
                         stored.append(new[0])
                         if item.pinned:

@@ -20,7 +20,7 @@ from signet_sync.text.index_words import (
     prefix_of,
     word_phrases,
 )
-from signet_sync.text.tags import glossary_terms
+from signet_sync.text.memory import glossary_terms
 
 MOST_READ = 20_000  # characters of a question
 MOST_TERMS = 30

@@ -76,18 +76,15 @@ def set_in_text(text: str, key: str, value: Any, path: str) -> str:
             if value is None:
                 return text
             plain[step] = {}
-            _add(table, step, tomlkit.table())
+            table[step] = tomlkit.table()
         plain, table = plain[step], table[step]
         if not isinstance(plain, dict):
             raise unsafe
     if value is None:
         if plain.pop(name, None) is not None:
             del table[name]
-    elif name in plain:
-        plain[name] = table[name] = value
     else:
-        _add(table, name, value)
-        plain[name] = value
+        plain[name] = table[name] = value
     after = document.as_string()
     if "\r\n" in text:
         after = after.replace("\r\n", "\n").replace("\n", "\r\n")
@@ -98,12 +95,3 @@ def set_in_text(text: str, key: str, value: Any, path: str) -> str:
     if dict(model.flatten(found)) != dict(model.flatten(wanted)):
         raise unsafe
     return after
-
-
-def _add(table: Any, name: str, value: Any) -> None:
-    """Adds a value behind the last one of a table; comments after that belong to the next table."""
-    body = getattr(getattr(table, "value", None), "body", [])
-    last = max((at for at, (key, _) in enumerate(body, 1) if key is not None), default=len(body))
-    after, body[last:] = body[last:], []
-    table[name] = value
-    body.extend(after)

@@ -19,8 +19,7 @@ from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_backed_up
-from signet_sync.text.memory import memory_id
-from signet_sync.text.tags import derive
+from signet_sync.text.memory import derive_tags, memory_id
 
 BACKED_UP = {table.name: table.columns for table in list_backed_up()}
 NOW_US = parse_instant(NOW) or 0
@@ -40,7 +39,7 @@ def done(answer: Answer) -> Answer:
 def memory(text: str, agent: str = "default", *, private: bool = False, kind: str = "note") -> memories.Memory:
     """A memory as `remember` keeps it."""
     identity = memory_id(agent, kind, text)
-    return memories.Memory(agent, identity, kind, text, ("tag",), private, NOW, derive(text))
+    return memories.Memory(agent, identity, kind, text, ("tag",), private, NOW, derive_tags(text))
 
 
 @contextmanager

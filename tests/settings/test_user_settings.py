@@ -21,7 +21,6 @@ ON = "projection.takeover"
         ("projection.window_days = 3\n", "projection.window_days = 3\nprojection.takeover = true\n"),
         ("projection = {takeover = false}\n", "projection = {takeover = true}\n"),
         ("a = '''\n[projection]\n'''\n", "a = '''\n[projection]\n'''\n\n[projection]\ntakeover = true\n"),
-        ("[projection]\nx = 7 # a\n\n# of n\n[n]\n", "[projection]\nx = 7 # a\ntakeover = true\n\n# of n\n[n]\n"),
     ],
 )
 def test_one_is_set(before: str, after: str) -> None:

@@ -222,7 +222,6 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('password = "{}"', "lantern orbit " + "walrus marble"),
         ("<clientToken>\n    {}\n</clientToken>", some(32)),
         ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
-        ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
         # letters that form no words, words that form no text, digits that are no number
         ("password = {}", "VULFfFls" + "IebptmwQI"),
         ("apikey = {}", "lantern-orbit-" + "walrus-marble"),

@@ -11,7 +11,14 @@ from workbench import NOW, Vault
 
 from signet_sync.recall.query import read
 from signet_sync.text.index_words import STOP_WORDS
-from signet_sync.text.tags import LONGEST, MOST, MOST_READ, derive, glossary_terms, normalize
+from signet_sync.text.memory import (
+    LONGEST,
+    LONGEST_TAG,
+    MOST_CONCEPTS,
+    derive_tags,
+    glossary_terms,
+    normalize_tag,
+)
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 # Pieces that come close to what the rules look for.
@@ -48,7 +55,7 @@ LIKELY_TEXT = st.lists(st.sampled_from([*PIECES.split(), " ", "\n", "\u0301", "\
     ],
 )  # fmt: skip
 def test_golden_vectors(text: str, tags: str) -> None:
-    assert derive(text) == tuple(tags.split())
+    assert derive_tags(text) == tuple(tags.split())
 
 
 # ── corrections: what the original does otherwise (docs/internals/conformance.md) ──
@@ -59,8 +66,8 @@ def test_golden_vectors(text: str, tags: str) -> None:
     [("가나다라마바사아자차카타", True), ("장" * 32, True), ("장" * 33, False), ("b" * 32, True), ("b" * 33, False)],
 )
 def test_correction_characters(token: str, tag: bool) -> None:
-    assert normalize(token) == (token if tag else None)
-    assert (derive(token) == (token,)) is tag
+    assert normalize_tag(token) == (token if tag else None)
+    assert (derive_tags(token) == (token,)) is tag
 
 
 @pytest.mark.parametrize(
@@ -71,20 +78,20 @@ def test_correction_characters(token: str, tag: bool) -> None:
     ],
 )  # fmt: skip
 def test_correction_short_terms(text: str, tags: str) -> None:
-    assert derive(text) == tuple(tags.split())
+    assert derive_tags(text) == tuple(tags.split())
 
 
 def test_correction_redactions() -> None:
-    assert derive("OpenAI takes [REDACTED:aws-access-key] here") == ("openai", "takes")
-    assert derive("[REDACTED:openai-token]") == ()
+    assert derive_tags("OpenAI takes [REDACTED:aws-access-key] here") == ("openai", "takes")
+    assert derive_tags("[REDACTED:openai-token]") == ()
 
 
 @pytest.mark.parametrize(
     "token", ["abİ", "İ\u0327x", "ＡＢＣ\u0308", "ΑΒΣ\u0345", "ǅab", "abﬁ", "x__y", "a\u0323\u0307bc"]
 )
 def test_correction_stable(token: str) -> None:
-    tag = normalize(token)
-    assert tag is not None and normalize(tag) == tag
+    tag = normalize_tag(token)
+    assert tag is not None and normalize_tag(tag) == tag
 
 
 # ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
@@ -105,7 +112,7 @@ NORMALIZE = {
 
 @pytest.mark.parametrize("tokens", NORMALIZE.values(), ids=NORMALIZE.keys())
 def test_normalize(tokens: dict[str, str | None]) -> None:
-    assert {token: normalize(token) for token in tokens} == tokens
+    assert {token: normalize_tag(token) for token in tokens} == tokens
 
 
 def test_glossary_matches_found() -> None:
@@ -117,25 +124,25 @@ def test_glossary_matches_found() -> None:
 
 @given(ANY_TEXT | LIKELY_TEXT)
 def test_derive_any_text(text: str) -> None:
-    tags = derive(text)
-    assert len(tags) <= MOST and len(set(tags)) == len(tags)
+    tags = derive_tags(text)
+    assert len(tags) <= MOST_CONCEPTS and len(set(tags)) == len(tags)
     for tag in tags:
-        assert normalize(tag) == tag and len(tag) <= LONGEST
+        assert normalize_tag(tag) == tag and len(tag) <= LONGEST_TAG
         assert not any(map(str.isspace, tag))
 
 
 def test_derive_reads_so_much_and_no_half_word() -> None:
-    start = "12 " * (MOST_READ // 3 - 2)
-    assert derive(start + "router") == ("router",)
-    assert derive(start + "quotations") == ()
-    assert derive("x1 " * MOST_READ + "openai") == ()
-    assert derive(" " * MOST_READ + "openai") == ()
+    start = "12 " * (LONGEST // 3 - 2)
+    assert derive_tags(start + "router") == ("router",)
+    assert derive_tags(start + "quotations") == ()
+    assert derive_tags("x1 " * LONGEST + "openai") == ()
+    assert derive_tags(" " * LONGEST + "openai") == ()
 
 
 def test_correction_words_of_asking() -> None:
     for word in STOP_WORDS:
-        assert normalize(word) is None
-    assert derive("what she told them about the lighthouse") == ("told", "lighthouse")
+        assert normalize_tag(word) is None
+    assert derive_tags("what she told them about the lighthouse") == ("told", "lighthouse")
 
 
 # ── queries ──
@@ -187,5 +194,5 @@ def test_remember_populates_tags_and_recall_expands_by_them(vault: Vault) -> Non
     text = "OpenAI bills by the token"
     assert "openai" in remember(vault, text)["concept_tags"]
     words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
-    assert len(remember(vault, words)["concept_tags"]) == MOST
+    assert len(remember(vault, words)["concept_tags"]) == MOST_CONCEPTS
     assert recalled(vault, "openai rate limits") == recalled(vault, "unrelated zeppelins openailike") == [text]

@@ -13,13 +13,9 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from signet_sync.formats.timestamps import iso
 from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, list_section, set_of
 
 # ── values ──
-
-
-_DIGITS = str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")  # Crockford's base 32 as `int` reads it
 
 
 class Proof(IntEnum):
@@ -164,7 +160,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         return words and len(value) >= 17
     if len(set(value)) < 5 or SHAPES.session_token.fullmatch(value) or _is_number(value):
         return False
-    if not any(map(str.isalpha, value)) or not value.isascii() or _is_event_token(value):
+    if not any(map(str.isalpha, value)) or not value.isascii() or SHAPES.event_token.fullmatch(value):
         return False
     if is_drawn(value):
         return True
@@ -188,15 +184,6 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if SHAPES.path.fullmatch(value) and not is_drawn(value):
         return False
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
-
-
-def _is_event_token(value: str) -> bool:
-    """Returns whether a value is the name of an event of ours: the time in its ULID is the one before it."""
-    match = SHAPES.event_token.fullmatch(value)
-    if match is None:
-        return False
-    milliseconds = int(match[2].translate(_DIGITS), 32)
-    return iso(milliseconds * 1000)[:19].replace("-", "").replace(":", "") + "Z" == match[1]
 
 
 _SURE = (Where.QUOTED, Where.LINE, Where.GIVEN)
