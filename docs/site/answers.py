@@ -514,7 +514,6 @@ class ExpandNode(TypedDict):
     earliest: NotRequired[str | None]
     latest: NotRequired[str | None]
     level: NotRequired[str]
-    key: NotRequired[str]
     project: NotRequired[str | None]
     status: NotRequired[str | None]
     sessions: NotRequired[int]

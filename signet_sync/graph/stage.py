@@ -206,7 +206,7 @@ class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
-    version = "6"
+    version = "7"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
     after = (Graph.name, Statements.name, LIVE)
@@ -248,12 +248,12 @@ def _find_thread(database: Database, agent_id: str, thread_id: str) -> Thread:
     """Returns a thread from its summary, or from any of its sessions; if it has neither, only its id is set."""
     head = nodes.summary_of(database, agent_id, thread_id)
     if head is not None:
-        return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key)
+        return Thread(agent_id, thread_id, head.label, head.project, head.session_key)
     for place in nodes.newest_sessions(database, agent_id, thread_id, 1):
         for _, texts in nodes.artifact_texts(database, [place[:3]]):
             if (found := threads.thread_of(texts)) is not None:
                 return found
-    return Thread(agent_id, thread_id, "", "", None, None)
+    return Thread(agent_id, thread_id, "", None, None)
 
 
 # ── one session ──

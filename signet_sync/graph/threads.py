@@ -27,14 +27,12 @@ _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNOREC
 class Thread(NamedTuple):
     """The identity of a thread: a project, else a lineage (a key that several sessions share), else one session.
 
-    `key` is Signet's form `project:…` or `source:…`, or `session:…`, with `%` and `#` percent-encoded; `id` is `t-…`,
-    derived from the agent and this identity; `label` is one short flattened line for people. `project` is a project's
-    identity (`graph.nodes`).
+    `id` is `t-…`, derived from the agent and this identity; `label` is one short flattened line for people; what a
+    `project` is says `graph.nodes`.
     """
 
     agent_id: str
     id: str
-    key: str
     label: str
     project: str | None
     lineage: str | None
@@ -71,7 +69,6 @@ class ThreadSummary(NamedTuple):
 
     agent_id: str
     thread_id: str
-    thread_key: str
     label: str
     project: str | None
     session_key: str | None
@@ -111,7 +108,6 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     return Thread(
         best.agent_id,
         id_of("t", best.agent_id, *name, *(() if name[0] != "session" else (best.session_token,))),
-        f"{name[0]}:{name[1].replace('%', '%25').replace('#', '%23')}",
         flatten_cell(basename(identity) or identity, _PROJECT_LENGTH)
         or flatten_cell(lineage, _LINEAGE_LENGTH)
         or "no project",

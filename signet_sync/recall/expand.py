@@ -141,7 +141,6 @@ def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | 
     if head is None:
         return None
     about = _describe(agent_id, thread_id, "thread", head.label) | {
-        "key": head.thread_key,
         "project": head.project,
         "status": head.status,
         "sessions": head.sessions,

@@ -61,7 +61,7 @@ def thread(
     """The head of a thread and what it left to do; gives its id."""
     thread_id = thread_of(agent_id, name, harness)
     insert(
-        database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id, thread_key=name,
+        database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id,
         label=f"{name or 'no project'} ({harness})" if harness else name,
         project=f"/home/ada/code/{name}" if name else None, session_key=None, harness=harness, status=status,
         sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),

@@ -57,7 +57,7 @@ def test_a_key_that_sessions_share_is_a_lineage(key, shared):
 
 def test_what_makes_a_thread():
     assert tuple(LANTERN) == (
-        "default", LANTERN.id, "project:/home/ada/code/lantern", "lantern", "/home/ada/code/lantern", None,
+        "default", LANTERN.id, "lantern", "/home/ada/code/lantern", None,
     )  # fmt: skip
     assert LANTERN.id.startswith("t-")
     same = ({"project": "/home/ada/code/lantern/"}, {"project": " /home/ada/code/lantern//"}, {"harness": None},
@@ -73,7 +73,7 @@ def test_what_makes_a_thread():
     assert thread_of([lineage]) == thread_of([lineage._replace(session_id="other", harness="openclaw")])
     origin = thread_of([source(project="/mnt/lantern-2/docs", identity="example.org/ada/lantern")])
     assert origin == thread_of([source(identity="example.org/ada/lantern")])
-    assert origin[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
+    assert origin[2:4] == ("lantern", "example.org/ada/lantern")
 
 
 @pytest.mark.parametrize(("project", "key", "label"), [
@@ -148,7 +148,7 @@ def test_the_newest_sentence_that_is_no_form_speaks_for_the_session(sentences, t
 
 def test_a_thread_is_told_by_its_newest_session():
     assert summarize(LANTERN, session(3), 3, T - 100 * DAY) == (
-        "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "settled", 3,
+        "default", LANTERN.id, "lantern", LANTERN.project, None, "codex", "settled", 3,
         T - 100 * DAY, T + 3 * DAY, "s-3", "memory/3--summary.md", "Lit the lantern on day 3.",
     )  # fmt: skip
     assert summarize(LANTERN, session(2, status="blocked"), 1, T).status == "blocked"

@@ -225,7 +225,7 @@ DERIVED: tuple[Table, ...] = (
     declare_derived(
         "the summary of each thread",
         """create table memory_thread_heads(
-        agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
+        agent_id text not null, thread_id text not null, label text not null, project text,
         session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
         latest_us integer not null, node_id text not null, source_ref text not null, sample text not null,
         unique(agent_id, thread_id))""",
