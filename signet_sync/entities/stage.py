@@ -102,22 +102,15 @@ def has_entities(workspace: Workspace, agent_id: str) -> bool:
     return has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
 
 
-def differing(workspace: Workspace) -> dict[str, Signature | None]:
-    """Returns the signatures of entity files that differ from the index (None: the file is gone). Reads no file."""
-    known = entities_store.signatures(workspace.database)
-    found: dict[str, Signature | None] = {}
-    for agent_id in _group_by_agent(workspace, None, known):
-        with suppress(OSError, WorkspaceError):  # a full pass reports it
-            found |= _find_moved(workspace.root, agent_id, None, known) or {}
-    return found
-
-
 def mirror(workspace: Workspace, now_us: int) -> None:
     """Updates the rows of entity files in a read-only pass; people's edits are not recorded as events.
 
     The rows get no signature, so that the next pass that may write examines the files.
     """
-    moved = differing(workspace)
+    known, moved = entities_store.signatures(workspace.database), dict[str, Signature | None]()
+    for agent_id in _group_by_agent(workspace, None, known):
+        with suppress(OSError, WorkspaceError):  # a full pass that may write reports it
+            moved |= _find_moved(workspace.root, agent_id, None, known) or {}
     if not moved:
         return
     from signet_sync.entities.repository import EntityRepository  # slow import, needed only if an entity changed

@@ -9,7 +9,7 @@ import agents
 import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
-from signet_sync.app.changed_paths import Poll, relevant
+from signet_sync.app.changed_paths import relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, queries
 from signet_sync.formats.timestamps import parse_instant
@@ -144,15 +144,6 @@ def test_what_is_young_or_gone_is_looked_at_once_more(vault):
         (vault / path).write_bytes(text)
         assert not unsettled(frozenset({path}))
     assert operations_of(vault)[0] == "human_edit"
-
-
-def test_where_there_are_no_events_a_look_tells_what_moved_once(vault):
-    _, path = made(vault)
-    with at_work(vault) as workspace:
-        poll = Poll()
-        assert [poll.changed(workspace) for _ in range(2)] == [True, False]
-        edited(vault, path, "It warns", "It whispers")
-        assert [poll.changed(workspace) for _ in range(2)] == [True, False]
 
 
 # ── check ──
