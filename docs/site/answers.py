@@ -220,7 +220,6 @@ class Status(TypedDict):
     pid: int | None
     state: str
     halt: str | None
-    since: str | None
     last_full_pass: str | None
     interval: float | None
     readable: bool
@@ -232,11 +231,9 @@ class Status(TypedDict):
     sizes: dict[str, int]  # Of the database, and of the whole state folder.
     intake: StatusIntake
     tokens: StatusTokens
-    lag_seconds: float
     trouble: str | None
     set_aside: list[str]
     stale_heartbeat: bool
-    silent_seconds: float | None
     responding: bool | None
     version: str | None
 

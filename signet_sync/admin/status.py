@@ -83,7 +83,6 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "pid": live.get("pid"),
         "state": "halted: cliff" if halt and life.state == "stopped" else life.state,
         "halt": halt or None,
-        "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
         "interval": live.get("interval"),
         "readable": not trouble,
@@ -92,11 +91,9 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "sizes": {"database": _size(path), "state": _below(folder.path)},
         "intake": _intake(folder),
         "tokens": _tokens(root),
-        "lag_seconds": _lag(folder),
         "trouble": live.get("trouble") or why or None,
         "set_aside": [os.path.basename(name) for name in list_set_aside(path)],  # `doctor` names the remedy
         "stale_heartbeat": life.has_heartbeat and not life.running,
-        "silent_seconds": None if life.silence is None else round(life.silence, 1),
         "responding": life.responding,
         "version": live.get("version"),
     }
@@ -214,12 +211,6 @@ def _tokens(root: str) -> dict[str, Any]:
         "daily": daily,
         "trouble": found.trouble or None,
     }
-
-
-def _lag(folder: StateFolder) -> float:
-    """Returns how long the oldest job of a hook has waited, in seconds; 0 if none waits."""
-    oldest = spool.oldest(folder.spool)
-    return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
 
 
 class Advice(NamedTuple):

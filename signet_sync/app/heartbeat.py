@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from signet_sync.formats.timestamps import iso
 from signet_sync.storage import state_dir
-from signet_sync.storage.locations import now_us
 from signet_sync.storage.state_dir import StateFolder
 from signet_sync.text.sanitizer import redact
 
@@ -62,7 +60,6 @@ class Heartbeat:
 
     def __init__(self, notifier: Notifier, details: Callable[[], Mapping[str, object]]) -> None:
         self.state = "starting"
-        self.since = iso(now_us())
         self._notifier = notifier
         self._details = details
         self._folder: StateFolder | None = None
@@ -80,7 +77,6 @@ class Heartbeat:
         """Changes to a named state."""
         if name != self.state:
             self.state = name
-            self.since = iso(now_us())
             self._notifier.status(name)
         elif self._written:
             return
@@ -92,7 +88,7 @@ class Heartbeat:
             return
         self._written = False
         with suppress(OSError):
-            content: dict[str, object] = {"state": self.state, "since": self.since, **self._details()}
+            content: dict[str, object] = {"state": self.state, **self._details()}
             for name in ("state", "trouble"):  # they may quote a path or a setting
                 if isinstance(text := content.get(name), str):
                     content[name] = redact(text)[0]

@@ -93,8 +93,6 @@ def _agent_lines(document: Mapping[str, Any]) -> Iterator[str]:
     good = document["responding"] and state in _WELL
     pid = f" (pid {document['pid']})" if document["pid"] else ""
     yield _line("agent", f"{state}{pid}", fg="green" if good else "red" if "halted" in state else "yellow", bold=True)
-    if document["since"]:
-        yield _line("since", document["since"])
     for one in advice(document):
         yield _line("", display(f"{one.message}; {one.remedy}"), **({"fg": "red"} if one.bad else {}))
 
@@ -126,10 +124,8 @@ def _intake_lines(document: Mapping[str, Any]) -> Iterator[str]:
     intake = document["intake"]
     if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
         harnesses = ", ".join(intake["harnesses"]) or "no harness"
-        minutes = int(document["lag_seconds"] // 60)
-        delay = f", one for {count_noun(minutes, 'minute')}" if minutes else ""
         work = f" · {count_noun(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
-        yield _line("intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{delay}{work}")
+        yield _line("intake", f"{harnesses} · {count_noun(intake['waiting'], 'job')} waiting{work}")
     if intake["given_up"] or intake["unfinished"]:
         text = (
             f"{count_noun(intake['unfinished'], 'ending')} unfinished"

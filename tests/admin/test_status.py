@@ -86,7 +86,6 @@ def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None
         beat(indexed, age=500)
         found = status(indexed)
         assert (found["running"], found["responding"]) == (True, False)
-        assert found["silent_seconds"] >= 499
         assert check(indexed) == 1
         assert "does not respond" in indexed.call("status").out
 
