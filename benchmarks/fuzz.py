@@ -42,7 +42,7 @@ from signet_sync.entities import document as documents
 from signet_sync.entities.agent_text import fit
 from signet_sync.entities.sections import lint
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats import frontmatter, managed_block, turn
+from signet_sync.formats import frontmatter, managed_block
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
@@ -57,6 +57,7 @@ from signet_sync.host.harness_settings.settings_text import JsonText
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
+from signet_sync.sessions.input import turn_of
 from signet_sync.statements import sections
 from signet_sync.sync.index_records import Judgement, NoiseRule
 from signet_sync.sync.planner import JudgeContext, Tombstones, judge, judge_tombstone
@@ -420,7 +421,7 @@ def _inputs() -> Sequence[bytes]:
 def _read_input(raw: bytes) -> object:
     for number, line in enumerate(raw.split(b"\n"), 1):
         try:
-            turn.turn_of(line, number, now_us=NOW_US)
+            turn_of(line, number, now_us=NOW_US)
         except OURS:
             continue
     try:

@@ -18,9 +18,8 @@ from signet_sync.cli.parsing import Group, SharedOption, command, read_json, std
 from signet_sync.digest.reports import hand_over
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
-from signet_sync.formats.turn import turn_of
 from signet_sync.log import logger
-from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input, turn_of
 from signet_sync.sessions.live import operations as live
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model

@@ -1,14 +1,14 @@
 """Validates the input of a session end or a compaction: one JSON document (cli: *`session end` input*)."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, repository_fields
 from signet_sync.formats.body import js_trim
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.stored_names import cut_to, measure_written, session_name, session_value
@@ -188,3 +188,76 @@ def _optional_body(given: Mapping[str, Any], name: str) -> str | None:
 
 def _bad(name: str, what: str) -> UsageError:
     return UsageError(f"{name} {what}", hint="see signet-sync session end --help", code="input-invalid")
+
+
+# ── turns of a streaming harness: a line of JSON each, read strictly ──
+
+_TURN_FIELDS = ("turn", "role", "text", "at")
+_ROLE_LIMIT = 64  # characters
+_PLACE_FIELDS = ("project", "harness")
+_LAST_TURN = 2**63 - 1
+_TURN_HINT = (
+    "nothing was written; a line is one turn: "
+    '{"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
+)
+_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Turn(NamedTuple):
+    """One turn as it was sent, unsanitized; `at` is ISO 8601 UTC with milliseconds, never later than now.
+
+    `place` has project and harness where they were given, unchecked.
+    """
+
+    turn: int
+    role: str
+    text: str
+    at: str
+    place: Mapping[str, Any] = {}
+
+
+def turn_of(line: bytes, number: int, *, now_us: int) -> Turn:
+    """Parses the turn in a line; `number` is the line's, from 1. Raises `UsageError` (`input-invalid`)."""
+    given = _parse_line(line, number)
+    unknown = sorted(name for name in given if name not in (*_TURN_FIELDS, *_PLACE_FIELDS))
+    if unknown:
+        raise _bad_line(number, f"has an unknown field {unknown[0][:60]!r}")
+    missing = [name for name in _TURN_FIELDS if given.get(name) is None]
+    if missing:
+        raise _bad_line(number, f"lacks {missing[0]}")
+    turn, role, text, at = (given[name] for name in _TURN_FIELDS)
+    if type(turn) is not int or not 0 <= turn <= _LAST_TURN:
+        raise _bad_line(number, "has a turn that is no whole number from 0 on")
+    if not isinstance(role, str) or not js_trim(role) or len(role) > _ROLE_LIMIT or _CONTROL.search(role):
+        raise _bad_line(number, f"has a role that is no text of 1 to {_ROLE_LIMIT} characters on one line")
+    if not isinstance(text, str):
+        raise _bad_line(number, "has a text that is none")
+    place = {name: given[name] for name in _PLACE_FIELDS if given.get(name) is not None}
+    return Turn(turn, role, text, _read_moment(at, number, now_us), place)
+
+
+def _parse_line(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError as error:
+        raise _bad_line(number, f"is not UTF-8: byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise _bad_line(number, f"is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except (ValueError, RecursionError):
+        raise _bad_line(number, "is not JSON that can be read: it nests too deeply, or a number is too long") from None
+    if not isinstance(value, dict):
+        raise _bad_line(number, "is not a JSON object")
+    return value
+
+
+def _read_moment(at: object, number: int, now_us: int) -> str:
+    micros = parse_instant(js_trim(at)) if isinstance(at, str) else None
+    if micros is None:
+        raise _bad_line(number, "has an at that is no ISO 8601 date and time")
+    # A time is never later than now: the end of a session follows from these times, and a fast clock must not mislead
+    # it.
+    return iso(min(micros, now_us))
+
+
+def _bad_line(number: int, what: str) -> UsageError:
+    return UsageError(f"line {number} {what}", hint=_TURN_HINT, code="input-invalid")

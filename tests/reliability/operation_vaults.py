@@ -19,12 +19,11 @@ from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
-from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import promotions
 from signet_sync.recall import pinning
 from signet_sync.sessions import operations as sessions_operations
-from signet_sync.sessions.input import session_input
+from signet_sync.sessions.input import Turn, session_input
 from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database

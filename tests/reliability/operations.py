@@ -18,13 +18,12 @@ from workbench import numbered
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
-from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
 from signet_sync.sessions import operations as sessions_operations
-from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sessions.input import Turn, compaction_input, session_input
 from signet_sync.sessions.live import operations as live
 from signet_sync.settings.model import Settings
 from signet_sync.storage import writing

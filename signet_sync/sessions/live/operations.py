@@ -11,11 +11,11 @@ from typing import Any
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.turn import Turn
 from signet_sync.host.repository import holds_home, resolve
 from signet_sync.sessions.input import (
     CompactionInput,
     SessionInput,
+    Turn,
     session_input,
     write_identity,
     write_repository,
