@@ -197,8 +197,7 @@ _ROLE_LIMIT = 64  # characters
 _PLACE_FIELDS = ("project", "harness")
 _LAST_TURN = 2**63 - 1
 _TURN_HINT = (
-    "nothing was written; a line is one turn: "
-    '{"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
+    'nothing was written; a line is one turn: {"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
 )
 _CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
