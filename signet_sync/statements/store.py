@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from signet_sync.formats.handle import id_of
-from signet_sync.formats.paths import RUNNING
 from signet_sync.formats.statement import Item, Kind, Status
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.statements.sections import normal
@@ -41,7 +40,7 @@ Key = tuple[str, str]  # agent, id of a statement or of a thread
 
 
 class StatedItems(NamedTuple):
-    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
+    """What one artifact states, and its origin; no path for live turns. `at_us` is in microseconds since 1970 UTC."""
 
     session: Session
     thread_id: str
@@ -331,7 +330,7 @@ def running_projects(database: Database, agent_id: str) -> list[str]:
 # ── for `recall` and `expand` ──
 
 _LINES = """
-    select s.agent_id, s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
+    select s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
     cross join statements s on s.agent_id = ?1 and s.id = k.value and s.newest = 1 and s.status = 'open'"""
 _STILL = """
     select s.kind, s.text from json_each(?3) k cross join statements s on s.session = k.value
@@ -351,13 +350,12 @@ def open_ids(database: Database) -> list[Key]:
 
 def lines(database: Database, agent_id: str, ids: Sequence[str]) -> list[Line]:
     """Returns the lines by which `recall` finds those of some statements that still hold."""
-    return [_line(row) for row in database.execute(_LINES, (agent_id, json.dumps(list(ids))))]
-
-
-def _line(row: Sequence[Any]) -> Line:
-    agent_id, key, text, kind, project, at_us = row
-    words = " · ".join((text, _IN_WORDS.get(kind, kind)))
-    return Line(agent_id, TIER, key, words, at_us, private=True, about=basename(project) or project)
+    return [
+        Line(
+            agent_id, TIER, key, f"{text} · {_IN_WORDS.get(kind, kind)}", at_us, private=True, about=basename(of) or of
+        )
+        for key, text, kind, of, at_us in database.execute(_LINES, (agent_id, json.dumps(list(ids))))
+    ]
 
 
 def get(database: Database, agent_id: str, statement_id: str) -> Statement | None:
@@ -377,15 +375,8 @@ def list_of_sessions(
 
 def list_of_thread(database: Database, agent_id: str, thread_id: str) -> list[tuple[str, str]]:
     """Returns kind and words of what still holds in a thread, newest first."""
-    return list(
-        database.execute(
-            "select kind, text from statements where agent_id = ? and thread_id = ? and newest = 1"
-            " and status = 'open' order by at_us desc, line, id limit 40",
-            (agent_id, thread_id),
-        )
+    held = (
+        "select kind, text from statements where agent_id = ? and thread_id = ? and newest = 1 and status = 'open'"
+        " order by at_us desc, line, id limit 40"
     )
-
-
-def source_of(session_id: str) -> str:
-    """Returns what stands for a running session in the place of an artifact's path."""
-    return f"{RUNNING}{session_id}"
+    return list(database.execute(held, (agent_id, thread_id)))

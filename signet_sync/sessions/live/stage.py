@@ -142,7 +142,4 @@ def _distil_session(
     for place, item in distil_turns([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said]):
         turn, at_us = said[place]
         parts.setdefault(at_us, []).append(item._replace(line=turn.turn))
-    return [
-        StatedItems(session, thread, project, statements_store.source_of(session_id), at_us, tuple(items))
-        for at_us, items in sorted(parts.items())
-    ]
+    return [StatedItems(session, thread, project, "", at_us, tuple(items)) for at_us, items in sorted(parts.items())]
