@@ -27,7 +27,7 @@ from signet_sync.integrity import check as integrity_check
 from signet_sync.integrity.check import CheckResult
 from signet_sync.sync.index_records import PROBLEMS
 
-TRIES = 3  # of an item whose worker dies
+TRIES = 2  # of an item whose worker dies
 DIED = "its worker died, each time it was tried"
 # An item with its result, or with why there is none: the error that our own code raised, or a text without a value.
 Finished = tuple[Any, Any, "Exception | str | None"]
@@ -67,10 +67,7 @@ def run(
         # A pool does not tell over which item its worker died, and ends: what was in work is tried by itself.
         while suspects := (yield from _run_in_pool(function, waiting, workers or cores)):
             for item in suspects:
-                for _try in range(TRIES):
-                    if not (yield from _run_in_pool(function, iter((item,)), 1)):
-                        break
-                else:
+                if (yield from _run_in_pool(function, iter((item,)), 1)):
                     yield item, None, DIED
 
 

@@ -92,8 +92,6 @@ def swap(
                 parse(data)
             except FrontmatterProblem:
                 return None  # a person's own keys make it too large: written, it could not be read again
-            if files.read(root, path, limit) != found:
-                continue
             replaced = writing.replace(root, path, data, found.raw, sync_folder=sync_folder)
             if replaced.displaced is None:
                 return data, replaced.signature
