@@ -169,7 +169,7 @@ def ended(held: Workspace, key: str, at_us: int, agent: str = "default") -> None
             flow_key=f"flow {key} {at_us}",
             kind="end",
             session=("t" * 16, key),
-            answer=results.RecordedAnswer("", {}, False),
+            answer=results.RecordedAnswer("", {}),
             at=iso(at_us),
         )
 
