@@ -124,6 +124,9 @@ def test_each_branch_and_worktree_is_told_where_it_was(story: Story) -> None:
         stands(story.vault.call("context", "--project", str(where)).out, "on branch", told)
         handed = story.vault.call("handoff", "--project", str(where), "--json").json["text"]
         assert told[0] in handed.split("\n")[3] and told[1] in handed and f"- {EXPORT[1]}" not in handed, handed
+    story.session(story.main, "Go on.", "Outcome: tidepool goes on\nNext: handle frames that are cut at the end")
+    for where in (story.main, story.parser):
+        assert PARSER[1] in story.told(where), "a step that two branches have"
     assert story.vault.dump() == story.vault.dump_from_scratch(), "update equals rebuild"
 
 
