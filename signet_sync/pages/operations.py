@@ -11,7 +11,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import day_of
-from signet_sync.pages.context import SessionContext, compose, name_project, wrap
+from signet_sync.pages.context import compose, name_project, wrap
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
 from signet_sync.pages.store import views
@@ -44,7 +44,7 @@ def compose_at_start(
     called: str | None = None,
     now: int | None = None,
 ) -> Document:
-    """Returns where the project at a path stands, what holds of it and of the person, and the identity files.
+    """Returns the document of `context --json` on the project at a path, and what is said beside it.
 
     `called` is a recorded project's name, path or origin, which comes before the path.
     `now` is in microseconds since 1970 (default: the present). With `shared` the identity files only. In at most
@@ -69,11 +69,6 @@ def compose_at_start(
             trouble = [f"the index cannot be read: {error.message}"]
     limit = place.settings().context_budget_tokens if budget is None else budget
     composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
-    return _describe(agent_id, composed._replace(troubles=[*trouble, *composed.troubles]), shared=shared)
-
-
-def _describe(agent_id: str, composed: SessionContext, *, shared: bool) -> Document:
-    """Returns the document of `context --json`, and what is said beside it."""
     context = {
         "agent_id": agent_id,
         "scope": "shared" if shared else "main",
@@ -81,7 +76,7 @@ def _describe(agent_id: str, composed: SessionContext, *, shared: bool) -> Docum
         "text": composed.text,
         "sources": composed.sources,
     }
-    return {"context": context, "troubles": list(composed.troubles), "crowded": composed.crowded}
+    return {"context": context, "troubles": [*trouble, *composed.troubles], "crowded": composed.crowded}
 
 
 def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
