@@ -13,7 +13,6 @@ from signet_sync.formats.paths import MEMORY, WORDS
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import files as live_files
 from signet_sync.storage import files
-from signet_sync.sync import reading
 from signet_sync.sync.database import back_up
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Recovery, Workspace
@@ -122,8 +121,7 @@ def _is_away(run: Pass) -> bool:
     """
     if not journal.keys(run.workspace.state.journal):
         return True
-    names = reading.list_names(run.workspace.root) or ()
-    away = not any(where == MEMORY and artifact_name(name) for where, _, name in (one.rpartition("/") for one in names))
+    away = not any(map(artifact_name, files.listing(run.workspace.root, MEMORY, "")))
     return away and not run.request.accept_removals and counts.count_indexed(run.database) > 0
 
 

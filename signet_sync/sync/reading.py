@@ -98,19 +98,6 @@ def _names_something(path: str) -> bool:
     return True
 
 
-def list_names(root: str) -> set[str] | None:
-    """Returns the paths in `memory/` and `memory/tombstones/` without a stat; None if `memory/` cannot be listed."""
-    found: set[str] = set()
-    for where in (MEMORY, TOMBSTONES):
-        try:
-            with reading(root, where) as folder:
-                found.update(display(f"{where}/{name}") for name in folder.names())
-        except (OSError, WorkspaceError):
-            if where == MEMORY:
-                return None
-    return found
-
-
 # ── reading and judging ──
 
 

@@ -76,7 +76,6 @@ def test_names_that_are_no_plain_text_are_strange(root, raw):
     (shown,) = set(snapshot.odd) - {"memory/tombstones"}
     assert shown.isprintable() and snapshot.odd[shown] == STRANGE_NAME
     assert reading.glance(str(root), [path]).odd == {shown: STRANGE_NAME}
-    assert reading.list_names(str(root)) == {shown, "memory/tombstones"}
 
 
 def test_a_root_without_memory_is_missing_ground(tmp_path):
@@ -84,7 +83,6 @@ def test_a_root_without_memory_is_missing_ground(tmp_path):
         snapshot = look(str(tmp_path))
         assert (snapshot.ground, snapshot.files, snapshot.odd) == ("missing", {}, {})
         assert look(str(tmp_path / "unmounted")).ground == "missing"
-    assert reading.list_names(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("instead", ["link", "dangling link", "file", "pipe"])
@@ -101,7 +99,6 @@ def test_something_else_in_place_of_memory_is_refused(tmp_path, instead):
     for snapshot in (reading.scan(str(tmp_path)), reading.glance(str(tmp_path), [f"memory/{ARTIFACT}"])):
         assert (snapshot.ground, snapshot.files, snapshot.odd) == ("refused", {}, {})
         assert ("symlink" if "link" in instead else "there is a file") in snapshot.ground_message
-    assert reading.list_names(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("instead", ["link", "file"])
