@@ -179,14 +179,10 @@ def test_a_folder_that_says_itself_that_it_is_a_worktree(tmp_path: Path) -> None
 SHAPES = (
     "https://{0}@example.org/ada/lantern", "https://ada:{0}@example.org/ada/lantern", "{0}@example.org:ada/lantern",
     "ssh://ada:{0}@example.org:22/ada/lantern", "https://example.org/{0}@ada/lantern", "https:/ada:{0}/lantern",
-    "https://example.org/{0}:x-oauth-basic/ada/lantern", "https://example.org/ada/lantern?private={0}",
-    "https://example.org/ada/lantern#{0}", "git@example.org:lantern?private={0}", "https://ada:12/{0}?y@example.org/ada",
-    "https://ada:12/{0}#y@example.org/ada", "git@example.org:ada:{0}@lantern", "ext::sshpass -p {0} ssh example.org",
-    "gcrypt::https://example.org/lantern?pw={0}", "gcrypt::{0}:x@example.org/lantern", "https:/{0}/lantern",
-    "ext::curl --user ada:{0} https://example.org/%S", "https:ada:{0}@example.org/lantern", "file://{0}@example.org/ada",
-    "https://ada:12/{0};y@example.org/ada", "https://ada:12/{0}\\@example.org/ada", '"https://ada:12/{0}"@example.org/ada',
-    "HTTPS:/{0}/lantern", "x://{0}/lantern", "https://ada:{0}/lantern", "https://example.org/%40{0}/lantern",
-    "https://example.org\\{0}@ada/lantern", "https://example.org/ada;{0}/lantern", "https://example.org/ada={0}",
+    "https://example.org/ada/lantern?private={0}", "https://example.org/ada/lantern#{0}", "HTTPS:/{0}/lantern",
+    "https://ada:12/{0}?y@example.org/ada", "git@example.org:ada:{0}@lantern", "gcrypt::{0}:x@example.org/lantern",
+    "ext::curl --user ada:{0} https://example.org/%S", "file://{0}@example.org/ada", "https://example.org/ada={0}",
+    "https://ada:12/{0};y@example.org/ada", '"https://ada:12/{0}"@example.org/ada', "https://example.org\\{0}@ada/lantern",
 )  # fmt: skip
 
 
