@@ -41,7 +41,7 @@ VERSION = 1
 # In the order in which they are written: a text before what is derived from it.
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
 _NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "proposal", "headline")
-# A flow has seven steps; more than this many are a loop.
+# A flow has six steps; more than this many are a loop.
 _MOST_STEPS = 24
 
 
@@ -218,13 +218,7 @@ def look(workspace: Workspace, flow: Flow) -> tuple[str, Callable[[Workspace, Fl
         if len(artifacts.list_known_files(workspace.database, flow.paths)) < len(flow.paths):
             return "canonical writes done, DB index update failed", None
         return "artifacts+manifest written, MEMORY.md update failed", None
-    # Turns that were handed over, and, until the session ends, those read from a harness's transcript.
-    key = document["session_key"] or document["session_id"]
-    if (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or (
-        sessions_live.is_buffered(workspace, document["agent_id"], key, document["live"])
-    ):
-        return "all written, live transcript buffers not reset", _reset
-    return "all written, result not recorded", _answer
+    return "all written, live transcript buffers not reset, result not recorded", _answer
 
 
 # By what is missing while another artifact is there.
@@ -402,20 +396,17 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     )
 
 
-def _reset(workspace: Workspace, flow: Flow) -> None:
-    document = flow.document
-    key = document["session_key"] or document["session_id"]
-    sessions_live.forget(workspace, document["agent_id"], key, document["live"])
-    if flow.kind == "end":
-        with workspace.database.transaction(durable=True):
-            live.reset_read(workspace.database, ending_of(document))
-
-
 def _answer(workspace: Workspace, flow: Flow) -> None:
+    """Deletes the live turns that the files hold now, and records the answer."""
+    document = flow.document
     # An earlier process may have died between a file of ours and the fsync of its folder.
     writing.sync_folders(workspace.root, {MEMORY})
-    document = flow.document
+    if document["live"]:
+        key = document["session_key"] or document["session_id"]
+        sessions_live.forget(workspace, document["agent_id"], key, document["live"])
     with workspace.database.transaction(durable=True):
+        if flow.kind == "end":
+            live.reset_read(workspace.database, ending_of(document))
         results.record(
             workspace.database,
             agent_id=document["agent_id"],

@@ -170,15 +170,6 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
                 live.set_shape(database, identity.name, buffer.shape)
 
 
-def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> bool:
-    """Returns whether any turn of these marks is still buffered."""
-    return any(
-        mark_of(turn) in gone
-        for session_id, gone in marks.items()
-        for turn in live.transcript(workspace.database, agent_id, session_key, session_id)
-    )
-
-
 def forget_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:

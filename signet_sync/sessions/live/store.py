@@ -327,12 +327,6 @@ def list_covered(database: Database, ending: Ending) -> list[tuple[str, LiveTurn
     return found if len({session_id for session_id, _ in found}) < 2 else sorted(found, key=lambda one: one[1].at)
 
 
-def is_read(database: Database, ending: Ending) -> bool:
-    """Returns whether an ending covers buffered turns that were read from a transcript."""
-    query = f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})"
-    return bool(database.value(query, ending))
-
-
 def reset_read(database: Database, ending: Ending) -> None:
     """Deletes covered turns that were read from a transcript and are in artifacts now, in the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", ending)
