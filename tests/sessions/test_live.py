@@ -259,10 +259,18 @@ def test_a_file_that_cannot_be_read_is_written_anew(vault: Vault) -> None:
     assert vault.rows("select project from live_sessions") == [("/home/ada/mill",)]
     # Where the database is lost, too, what can be read is kept.
     path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
-    for place in vault.state.glob("signet-sync.db*"):
-        place.unlink()
-    vault.reindex()
-    assert [turn[3] for turn in turns(vault)] == ["two", "three"]
+
+    def lost() -> list[str]:
+        for place in vault.state.glob("signet-sync.db*"):
+            place.unlink()
+        vault.reindex()
+        return [turn[3] for turn in turns(vault)]
+
+    assert lost() == ["two", "three"]
+    with path.open("ab") as file:
+        file.write(b'{"turns": [{"tu')
+    fed(vault, [line(4, "four")])
+    assert lost() == ["two", "three", "four"], "what was not written to its end spoils nothing"
 
 
 def test_a_backup_carries_the_turns(vault: Vault, tmp_path: Path) -> None:
@@ -417,6 +425,15 @@ def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
         talk.exchange(2 + len(reads))
         hear(vault, talk, 100 * (len(reads) - 1) + 10)
     assert len(reads) == 2
+
+
+def test_what_a_segment_of_live_turns_lacks_is_captured(vault: Vault, talk: TranscriptBuilder) -> None:
+    fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10)], SESSION)
+    compact(vault, session_id=SESSION, session_key=SESSION, captured_at=at(100))
+    put(vault, talk, "end")
+    take(vault)
+    texts = "\n".join(segments(vault))
+    assert "answer1word" in texts and texts.count("question1word") == 1
 
 
 def test_what_was_taken_back_is_gone(vault: Vault, talk: TranscriptBuilder) -> None:
