@@ -259,10 +259,6 @@ def _write(
     identity = identify(conversation, done.agent_id, done.repository)
     propose = None if conversation.headless else propose  # rules do for what nobody reads
     compactions = [entry for entry in entries if entry.kind == "compaction" and entry.text.strip()]
-    if not end and all(_is_kept(entry, _list_indexed(workspace, conversation, done.agent_id)) for entry in compactions):
-        # Returns before the refresh below, which could delay others.
-        done.remark = "it contains no new compaction"
-        return
     sessions_operations.refresh(workspace, done.agent_id, token)
     rows = _list_indexed(workspace, conversation, done.agent_id)
     for entry in compactions:
