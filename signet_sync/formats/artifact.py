@@ -377,7 +377,7 @@ def read_artifact(kind: str, fields: Mapping[str, Any]) -> "Content | Manifest":
     """Returns the typed artifact of a file whose name is of a kind. Raises `FieldProblem`, `kind-mismatch` first."""
     found = fields.get("kind")
     if isinstance(found, str) and found.strip() and found.strip() != kind:
-        raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
+        raise FieldProblem("kind-mismatch", "kind", f"the field `kind` says something else than the name, {kind}")
     return validate(kind, fields)
 
 

@@ -90,7 +90,8 @@ def open_source(raw: bytes) -> Document:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FrontmatterProblem("not-utf8", f"byte {error.start} is not UTF-8") from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FrontmatterProblem("not-utf8", f"line {line}: byte {error.start} is not UTF-8") from None
     bom = text.startswith("\ufeff")
     if bom:
         text = text[1:]

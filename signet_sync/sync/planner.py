@@ -414,19 +414,21 @@ def _check_body(name: ArtifactName, artifact: Content | Manifest, text: str) -> 
     if artifact.captured_at.text.replace(":", "-") != name.stamp and (
         artifact.captured_at.micros not in parse_name_stamp(name.stamp)
     ):
-        raise FieldProblem("captured-at-mismatch", "captured_at", "the name's time is not the instant of captured_at")
+        raise FieldProblem(
+            "captured-at-mismatch", "captured_at", "the field `captured_at` is another instant than the name's"
+        )
     if not AGENT_ID.fullmatch(artifact.agent_id):
         raise FieldProblem("agent-invalid", "agent_id", "agent_id may not be used in a path")
     if not token_matches(name.token, artifact.agent_id, artifact.session_key, artifact.session_id):
         raise FieldProblem(
-            "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
+            "token-mismatch", "session_id", "the field `session_id` or the key belongs to another token than the name's"
         )
     for field_name, target in artifact.targets():
         if not _is_plain(target) and paths.leaves_workspace(target):
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if artifact.content_sha256 is not None and body_sha256(body) != artifact.content_sha256:
-        message = "the text does not match content_sha256"
+        message = "the field `content_sha256` does not match the text"
         raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
 
