@@ -177,11 +177,6 @@ def test_no_suffix_makes_an_ignored_name_crash_or_be_ours(stem, suffix):
         assert suffix in {"", "--"} or "--" in suffix
 
 
-def test_a_mark_as_long_as_a_token_is_not_taken_for_one():
-    assert find_carried_token(f"{STEM}somewhere.md") == "abcdefghijklmnop"
-    assert find_carried_token(f"{STONE}--somewherefaraway.md") == "somewherefaraway", "of an agent `default--…`"
-
-
 def test_a_tombstone_has_one_name():
     assert tombstone_file_name("ops-bot", "abcdefghijklmnop") == "ops-bot--abcdefghijklmnop.md"
     assert tombstone_name("ops-bot--abcdefghijklmnop.md") == ("ops-bot", "abcdefghijklmnop")

@@ -58,14 +58,6 @@ def test_a_key_that_names_a_group_anywhere_is_shared(chats, head, group, tail, a
     assert is_shared({"sessionKey": agent + ":".join([*head, group, *tail])}, carries_chats=chats)
 
 
-@given(chats=chats, key=st.one_of(st.text(), st.text().map(lambda text: "agent:main:" + text)))
-def test_a_key_of_chats_is_private_only_where_it_says_so(chats, key):
-    """Whatever it is: only the main session and direct ones are private among keys with a structure."""
-    if ":" in key and not is_shared({"sessionKey": key}, carries_chats=chats):
-        parts = [part.strip() for part in key.lower().split(":")]
-        assert "main" in parts[2:] or {"direct", "dm", "dms", "im", "private"} & set(parts)
-
-
 @given(chats=chats, kind=st.text(min_size=1).filter(str.strip), key=st.sampled_from([None, "agent:main:main"]))
 def test_a_kind_that_is_not_direct_is_shared_whatever_the_key_says(chats, kind, key):
     direct = kind.strip().lower() in ("direct", "dm", "dms", "im", "private")

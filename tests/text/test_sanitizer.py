@@ -305,15 +305,6 @@ def test_every_token_is_replaced_whole_wherever_it_stands(rule: str, secret: str
         assert settled(frame.replace("{}", secret)) == (frame.replace("{}", mark), {rule: 1}), frame
 
 
-@pytest.mark.parametrize(("rule", "secret"), CASES, ids=[rule for rule, _ in CASES])
-def test_tokens_in_escaped_and_encoded_text_are_found(rule: str, secret: str) -> None:
-    piece = secret.splitlines()[-2] if "\n" in secret else secret
-    for text in (json.dumps({"log": f"line\n{secret}\n"}), json.dumps(json.dumps([secret])), f"a=1%20{secret}%0A"):
-        clean, _ = settled(text)
-        assert piece not in clean
-        assert "[REDACTED:" in clean
-
-
 PLACED = [(rule, frame, secret) for rule, cases in IN_PLACE.items() for frame, secret in cases]
 
 

@@ -15,7 +15,6 @@ from signet_sync.text.sentences import (
     LOW_SIGNAL,
     SentenceSubject,
     acceptable,
-    basename,
     fallback,
     flatten,
     has_anchor,
@@ -80,18 +79,6 @@ def test_components_are_anchors_when_the_session_names_them(component):
     sentence = f"{TEN} touched {component} today."
     assert is_sound(sentence, session(f"We changed {component} here."))
     assert not is_sound(sentence, session("We changed nothing here."))
-
-
-@pytest.mark.parametrize(
-    ("project", "name"),
-    [
-        (None, ""), ("/", ""), ("/home/ada/lantern", "lantern"), ("/home/ada/lantern//", "lantern"),
-        ("C:\\Users\\ada\\lantern", "C:\\Users\\ada\\lantern"), ("/home/ada/My App", "My App"),
-        ("/home/ada/..", ".."),
-    ],
-)  # fmt: skip
-def test_the_name_of_a_project_is_its_last_part(project, name):
-    assert basename(project) == name
 
 
 # --- the gate of meaning ---
