@@ -221,6 +221,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('my_password_secure = "{}"', some(14)),
         ('password = "{}"', "lantern orbit " + "walrus marble"),
         ("<clientToken>\n    {}\n</clientToken>", some(32)),
+        ('{{"log": "DB_PASSWORD={}"}}', "\\u0068unt" + "er2hunter2"),
         ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
         # letters that form no words, words that form no text, digits that are no number
         ("password = {}", "VULFfFls" + "IebptmwQI"),
