@@ -6,6 +6,7 @@ A block in `sh` is run by `test_docs_run.py`, line by line in the order of the p
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -103,3 +104,14 @@ def anchors(page: Path) -> set[str]:
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     kept = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text))
     return set(kept)
+
+
+def generated(page: Path, **parts: str) -> None:
+    """Holds what stands between two hidden comments, by their name, to what it is made of; `WRITE_DOCS=1` writes it."""
+    text = whole = page.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        whole = whole.partition(begin)[0] + begin + part + end + whole.partition(end)[2]
+    if os.environ.get("WRITE_DOCS"):
+        page.write_text(whole, encoding="utf-8")
+    assert text == whole, "WRITE_DOCS=1 pytest brings it up to date"
