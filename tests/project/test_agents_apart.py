@@ -11,22 +11,11 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault
 
-from signet_sync.storage.database.tables import TABLES
-
 MINE = {"default": "heronword", "scout": "plumeword"}
 OTHER = {"default": "scout", "scout": "default"}
 KEYS = (None, "agent:main:main", "shared-key")
 PROJECTS = ("/home/ada/code/lantern", None)
 HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{6}(?:[a-z2-7]{6})?)\b")
-# What no agent has: files and links are told by their paths, full text is that of its tables, some rows are states.
-OF_NOBODY = {"files", "links", "violations", "said", "printed", "passages",
-             "derivers", "vectors", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
-             "live_transcripts", "passes", "beside_signet", "backups", "history_told"}  # fmt: skip
-# Numbers of rows, what the clock of the machine said, and hashes over that.
-UNLIKE = {
-    "rowid", "updated_at", "at", "sealed_at", "inode", "mtime_ns", "ctime_ns", "source_mtime_ms", "revision", "packed",
-    "digest", "file_sha256", "fence", "lease_token", "lease_owner", "lease_expires_at", "answer",
-}  # fmt: skip
 
 
 def summary(agent: str, number: int) -> str:
@@ -81,23 +70,6 @@ def refused(vault: Vault, agent: str, *arguments: str) -> None:
     """A command that finds nothing of that name, and says so without a word of whose it is."""
     answer = own(vault, agent, *arguments)
     assert answer["error"]["code"] in ("unknown-handle", "not-a-memory", "unknown-session"), answer
-
-
-def rows_of(vault: Vault, agent: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row that names an agent, by table, without the times of this machine."""
-    found = {}
-    for table in TABLES:
-        if table in OF_NOBODY:
-            continue
-        unlike = UNLIKE | ({"id"} if table in ("memory_artifacts", "recall_events") else set())
-        told = TABLES[table].joined
-        columns = told.names if told else [row[1] for row in vault.rows(f"pragma table_info({table})")]
-        shown = [name for name in columns if name not in {*unlike, "entity", "session"}]
-        assert "agent_id" in shown, table
-        order = ", ".join(str(place + 1) for place in range(len(shown)))
-        sql = f"select {', '.join(shown)} from {TABLES[table].rows} where agent_id = ? order by {order}"
-        found[table] = vault.rows(sql, agent)
-    return found
 
 
 def ids_of(vault: Vault, agent: str) -> list[str]:
@@ -219,9 +191,11 @@ def test_a_session_that_moves_to_another_agent_takes_nothing_along(vault: Vault)
     vault.put(files_of("scout", who, 1, PROJECTS[0]))
     vault.reindex()
     assert "pinned" not in vault.page(page("scout")) and "Ask first" not in vault.page(page("scout"))
-    moved = rows_of(vault, "scout")
-    assert not moved["pins"] and not moved["memories"] and not moved["node_telemetry"]
+    tables = ("pins", "memories", "node_telemetry", "memory_artifacts", "statements", "ledger_rows")
+    moved = {name: vault.rows(f"select * from {name} where agent_id = 'scout' order by 1, 2, 3") for name in tables}
+    assert not moved["pins"] and not moved["memories"] and not moved["node_telemetry"] and moved["statements"]
     refused(vault, "scout", "expand", statement)
     assert "error" not in own(vault, "default", "remove", who["session_id"], "--reason", "asked", "--yes", "--now", NOW)
-    assert rows_of(vault, "scout") == moved
+    for name, rows in moved.items():
+        assert vault.rows(f"select * from {name} where agent_id = 'scout' order by 1, 2, 3") == rows, name
     assert own(vault, "scout", "expand", who["session_id"])["node"]["agent_id"] == "scout"

@@ -7,7 +7,7 @@ import re
 import shutil
 
 import pytest
-from workbench import NOW, Vault, contents, entry, sampled, tree
+from workbench import NOW, Vault, entry, sampled, tree
 
 from signet_sync.formats.body import normalize
 from signet_sync.formats.frontmatter import parse
@@ -111,24 +111,6 @@ def test_its_own_pages_are_recognised_kept_once_and_replaced(taken_over):
         assert text.startswith("<!-- signet:begin -->\n# Working Memory\n") and "<!-- generated " not in text
         kept = list((vault / path).parent.glob("MEMORY.signet-*.md"))
         assert [entry(copy)[3] for copy in kept] == [before[path][3]]
-
-
-def test_pages_are_held_back_where_its_daemon_is_at_work(shared, tmp_path):
-    vault = copied(shared / "vaults/signet-mar29", tmp_path / "vault")
-    vault.reindex()
-    theirs = "<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n"
-    (vault / "MEMORY.md").write_text(theirs)
-    before = contents(vault.root)
-    assert "Signet replaced" in vault.reindex()["held"]
-    assert contents(vault.root) == before
-    (finding,) = (f for f in vault.call("doctor", "--json").json["findings"] if f["name"] == "signet-daemon")
-    assert (finding["level"], "held back" in finding["message"]) == ("warning", True)
-    assert "projection.takeover = true" in finding["remedy"]
-    (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
-    assert vault.reindex()["held"] is None
-    assert vault.page().startswith("<!-- signet:begin -->\n")
-    # The first page of the original is kept once; a later one holds nothing that it did not.
-    assert len(list(vault.root.glob("MEMORY.signet-*.md"))) == 1
 
 
 def test_no_file_of_memory_is_touched_but_manifests_and_only_their_references(taken_over):

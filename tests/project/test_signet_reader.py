@@ -27,7 +27,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
-from signet_sync.text.sanitizer import redact, sanitize_line
+from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import passes_signet
 from signet_sync.text.stored_names import session_value
 
@@ -70,14 +70,6 @@ TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=("Cs
 SAID = "Bounded the retry loop of src/queue.py in lantern at five attempts, {}, so that the queue drains in the end."
 NUMBERS = itertools.count(1)
 SECRET = "ghp_" + some(Random(5), 36)
-# The settings on which the bytes of an artifact depend.
-CHANGING = (
-    "reconcile.max_file_bytes = 2048",
-    'llm.provider = "command"; command = ["echo", "{}"]',
-    "projection.window_days = 1",
-    'noise.projects = ["/home"]',
-    "projection.takeover = true",
-)
 NOW_US = parse_instant("2026-03-29T12:00:00.000Z") or 0
 
 
@@ -145,16 +137,6 @@ def test_every_field_is_read_back_as_it_was_given(workspace, ident, key, project
     assert kinds["summary"] in links
 
 
-@pytest.mark.parametrize("words", [HOSTILE[::4], pytest.param(HOSTILE, marks=pytest.mark.slow)], ids=["some", "all"])
-def test_a_hostile_sentence_that_passes_is_read_back(vault, words):
-    for number, word in enumerate(words):
-        answer = end(vault, session_id=f"said-{number}", memory_sentence=SAID.format(word))
-        found, _ = signet_reads((vault / answer["summary"]).read_bytes())
-        assert found["memory_sentence"] == answer["sentence"], word
-        if len(word) < 1_000 and answer["sentence_quality"] == "ok":
-            assert answer["sentence"] == " ".join(sanitize_line(SAID.format(word)).split()), word
-
-
 PROJECTS = ('/home/ada/la"n', "/home/ada/lantern", "/home/ada/tab\tbed", None)
 LITTLE = (FIRST, "Fix issue 12 of src/queue.py", "hi", "-")
 
@@ -204,16 +186,11 @@ def live(vault: Vault, home: Path, harnesses: list[str]) -> set[str]:
     return theirs
 
 
-@pytest.mark.parametrize(
-    "setting",
-    ["", CHANGING[1], *(pytest.param(line, marks=pytest.mark.slow) for line in CHANGING if line != CHANGING[1])],
-    ids=lambda line: line or "as they are",
-)
+@pytest.mark.parametrize("setting", ["", '[llm]\nprovider = "command"\ncommand = ["echo", "{}"]'])
 def test_signet_takes_every_file_of_every_flow(tmp_path, monkeypatch, setting):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "mine.toml"))
-    section, _, rest = setting.partition(".")
-    (tmp_path / "mine.toml").write_text(f"[{section}]\n" + rest.replace("; ", "\n") if setting else "")
+    (tmp_path / "mine.toml").write_text(setting)
     vault = Vault(tmp_path / "vault")
     theirs = live(vault, tmp_path / "home", list(registry.names())[: 1 if setting else None])
     assert refused(vault.root) == {}
@@ -233,11 +210,3 @@ def test_the_rules_are_those_by_which_signet_decided(shared):
                 assert (why == "") == told["isValidArtifact"], (told["path"], why)
                 same += 1
     assert same > 200
-
-
-def test_an_empty_body_ends_as_signet_expects(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    answer = end(vault, transcript="", summary=SUMMARY)
-    raw = (vault / answer["transcript"]).read_bytes()
-    assert raw.endswith(b"\n---\n\n")
-    assert signet_reads(raw)[1] == "\n"

@@ -6,7 +6,6 @@ so often it is quiet: then all must agree soon, and stay so.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,9 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agents import Agent, Session, until
-from synced_machines import MINUTE, Machine, Place, Service, conflict_copies
-from workbench import Vault
+from synced_machines import MINUTE, Machine, Service, conflict_copies
 
 from benchmarks.index_rows import canonical_dump
 from signet_sync.entities import operations, queries
@@ -467,46 +464,6 @@ def test_two_machines_come_to_rest_over_a_thousand_steps(tmp_path: Path, seed: i
     assert walk.figures["removed"] and walk.figures["brought back"] and walk.figures["conflict copies"]
 
 
-@pytest.mark.slow
-def test_two_agents_that_run_come_to_rest(tmp_path: Path) -> None:
-    """Processes, watches and timers; the service carries while they work."""
-    places = [Place(tmp_path, name) for name in ("one", "two")]
-    service = Service(Random(5))
-    agents: list[Agent] = []
-    words: list[str] = []
-    try:
-        for place in places:
-            agents.append(Agent(Vault(place.root), "--debounce", "0.05", "--interval", "2", environ=place.environ))
-            Session(100 + len(agents)).write(Vault(place.root))
-        until(lambda: all(place.read("MEMORY.md") for place in places), "both have a page")
-        for number in range(12):
-            place = service.random.choice(places)
-            Session(number).write(Vault(place.root))
-            page = place.read("MEMORY.md")
-            if page is not None:
-                words.append(f"word{number:05}x")
-                place.save("MEMORY.md", page + f"A note of mine, {words[-1]}.\n".encode())
-            for each in places:
-                service.sync(each, 0.7)
-            time.sleep(0.3)
-
-        def rests() -> bool:
-            for place in (*places, *places):
-                service.sync(place)
-            before = [place.tree() for place in places]
-            time.sleep(5.0)  # two full passes of each
-            return before[0] == before[1] and before == [place.tree() for place in places]
-
-        until(rests, "the copies are one and stay so", 900.0)
-        assert [agent.end() for agent in agents] == [0, 0]
-    finally:
-        for agent in agents:
-            agent.close()
-    everything = b"\n".join(places[0].tree().values()).decode()
-    assert words and not [word for word in words if word not in everything]
-    assert all(Session(number).sentence in everything for number in range(12))
-
-
 # ── one thing at a time ──
 
 
@@ -586,17 +543,6 @@ def test_the_id_of_another_machine_takes_no_memory_away(tmp_path: Path) -> None:
     walk.close()
 
 
-def test_what_was_removed_does_not_come_back_with_a_copy_of_a_page(walk: Walk) -> None:
-    one, two = walk.machines
-    ends(walk, one)
-    walk.settle()
-    page = one.read("MEMORY.md") or b""
-    removes(walk, one)
-    two.save("MEMORY.sync-conflict-20261122-101500-ABCDEF1.md", b"Call Jo.\n\n" + page)
-    walk.rest()
-    assert one.read("MEMORY.sync-conflict-20261122-101500-ABCDEF1.md") == b"Call Jo.\n\n"
-
-
 def test_removals_of_one_key_on_two_machines_both_count(walk: Walk) -> None:
     one, two = walk.machines
     for session in ("first", "second"):
@@ -609,20 +555,3 @@ def test_removals_of_one_key_on_two_machines_both_count(walk: Walk) -> None:
     assert not walk.artifacts(one, "summary", "transcript", "manifest") and not conflict_copies(one.tree())
     (stone,) = (one.root / "memory/tombstones").glob("*.md")
     assert all(name in stone.read_text() for name in ("first", "second"))
-
-
-def test_a_manifest_that_two_machines_added_to_holds_it_all(walk: Walk) -> None:
-    one, _ = walk.machines
-    ended(walk, one, "first")
-    walk.settle()
-    for late, machine in enumerate(walk.machines, 1):
-        machine.now_us += late * 30 * MINUTE
-        ended(walk, machine, "first")
-        types_in_manifest(walk, machine)
-    walk.rest()
-    (path,) = walk.artifacts(one, "manifest")
-    text = (one.read(path) or b"").decode()
-    assert text.count("My note") == 2 and not conflict_copies(one.tree())
-    newest = max(walk.artifacts(one, "summary"))
-    assert f'summary_path: "{newest}"' in text
-    assert all(artifact in text for artifact in walk.artifacts(one, "summary", "transcript"))

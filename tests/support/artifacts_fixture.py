@@ -34,69 +34,40 @@ SENTENCE = "In lantern the retry loop of src/queue.py was bounded so that a dead
 BODY = "# Retry loop of the queue\n\nThe loop in src/queue.py now gives up after five tries.\n"
 
 
+# The session that a file is of, where nothing else is said.
+WHO: dict[str, Any] = {"agent_id": AGENT, "session_id": SESSION, "session_key": None, "captured_at": CAPTURED}
+
+
 def token_for(agent_id: str = AGENT, session_id: str = SESSION, session_key: str | None = None) -> str:
     """The token that the files of a session carry."""
     return derive_token(agent_id, session_key, session_id)
 
 
-def path_for(
-    kind: str,
-    *,
-    agent_id: str = AGENT,
-    session_id: str = SESSION,
-    session_key: str | None = None,
-    captured_at: str = CAPTURED,
-) -> str:
+def path_for(kind: str, **given: Any) -> str:
     """`memory/<name>` of a session's file of this kind, as we would write it."""
-    name = artifact_file_name(captured_at, token_for(agent_id, session_id, session_key), kind)
-    return f"memory/{name}"
+    agent_id, session_id, session_key, captured_at = (WHO | given).values()
+    return f"memory/{artifact_file_name(captured_at, token_for(agent_id, session_id, session_key), kind)}"
 
 
-def _who(
-    kind: str,
-    agent_id: str,
-    session_id: str,
-    session_key: str | None,
-    captured_at: str,
-) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "agent_id": agent_id,
-        "session_id": session_id,
-        "session_key": session_key,
-        "project": PROJECT,
-        "harness": "claude-code",
-        "captured_at": captured_at,
-        "started_at": None,
-        "ended_at": captured_at,
-    }
+def _head(kind: str, who: dict[str, Any]) -> dict[str, Any]:
+    at = who["captured_at"]
+    more = {"project": PROJECT, "harness": "claude-code", "captured_at": at, "started_at": None, "ended_at": at}
+    return {"kind": kind, **who, **more}
 
 
-def _file(fields: dict[str, Any], overrides: dict[str, Any], body: str) -> bytes:
-    merged = {**fields, **overrides}
-    return write({key: value for key, value in merged.items() if value is not ABSENT}, body.removesuffix("\n"))
+def _whose(given: dict[str, Any]) -> dict[str, Any]:
+    """Takes out of what is given which session is meant."""
+    return {name: given.pop(name, value) for name, value in WHO.items()}
 
 
-def content(
-    kind: str,
-    /,
-    *,
-    agent_id: str = AGENT,
-    session_id: str = SESSION,
-    session_key: str | None = None,
-    captured_at: str = CAPTURED,
-    body: str = BODY,
-    **overrides: Any,
-) -> tuple[str, bytes]:
+def _file(fields: dict[str, Any], body: str) -> bytes:
+    return write({key: value for key, value in fields.items() if value is not ABSENT}, body.removesuffix("\n"))
+
+
+def content(kind: str, /, *, body: str = BODY, **given: Any) -> tuple[str, bytes]:
     """An immutable artifact of any kind; `ended_at` is `captured_at` unless overridden."""
-    who: dict[str, Any] = {
-        "agent_id": agent_id,
-        "session_id": session_id,
-        "session_key": session_key,
-        "captured_at": captured_at,
-    }
-    fields = {
-        **_who(kind, agent_id, session_id, session_key, captured_at),
+    who = _whose(given)
+    fields = _head(kind, who) | {
         "manifest_path": path_for("manifest", **who),
         "source_node_id": None,
         "content_sha256": body_sha256(normalize(body)),
@@ -104,11 +75,11 @@ def content(
         "memory_sentence": SENTENCE,
         "memory_sentence_version": "memory_sentence_v1",
         "memory_sentence_quality": "ok",
-        "memory_sentence_generated_at": captured_at,
+        "memory_sentence_generated_at": who["captured_at"],
     }
     if kind == "transcript":
         fields |= {"sanitizer_version": SANITIZER_VERSION, "sanitizer_rules": SANITIZER_RULES}
-    return path_for(kind, **who).removeprefix("memory/"), _file(fields, overrides, body)
+    return path_for(kind, **who).removeprefix("memory/"), _file(fields | given, body)
 
 
 def summary(**given: Any) -> tuple[str, bytes]:
@@ -126,35 +97,21 @@ def compaction(**given: Any) -> tuple[str, bytes]:
     return content("compaction", **given)
 
 
-def manifest(
-    *,
-    agent_id: str = AGENT,
-    session_id: str = SESSION,
-    session_key: str | None = None,
-    captured_at: str = CAPTURED,
-    body: str = "",
-    **overrides: Any,
-) -> tuple[str, bytes]:
+def manifest(*, body: str = "", **given: Any) -> tuple[str, bytes]:
     """A valid manifest that links a summary and a transcript of the same `captured_at`."""
-    who: dict[str, Any] = {
-        "agent_id": agent_id,
-        "session_id": session_id,
-        "session_key": session_key,
-        "captured_at": captured_at,
-    }
-    fields = {
-        **_who("manifest", agent_id, session_id, session_key, captured_at),
+    who = _whose(given)
+    fields = _head("manifest", who) | {
         "summary_path": path_for("summary", **who),
         "transcript_path": path_for("transcript", **who),
         "compaction_path": None,
         "memory_md_refs": [],
-        "updated_at": captured_at,
+        "updated_at": who["captured_at"],
         "revision": 1,
         "content_sha256": body_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
     }
     assert fields.keys() >= Manifest.FIELDS.keys() - set(REPOSITORY_FIELDS)
-    return path_for("manifest", **who).removeprefix("memory/"), _file(fields, overrides, body)
+    return path_for("manifest", **who).removeprefix("memory/"), _file(fields | given, body)
 
 
 def session(**who: Any) -> dict[str, bytes]:
@@ -162,30 +119,22 @@ def session(**who: Any) -> dict[str, bytes]:
     return dict([manifest(**{k: v for k, v in who.items() if k != "body"}), summary(**who), transcript(**who)])
 
 
-def tombstone(
-    *,
-    agent_id: str = AGENT,
-    token: str | None = None,
-    session_id: str = SESSION,
-    session_key: str | None = None,
-    session_ids: tuple[str, ...] = (),
-    removed_at: str = "2026-03-29T08:00:00.000Z",
-    **overrides: Any,
-) -> tuple[str, bytes]:
+def tombstone(*, token: str | None = None, session_ids: tuple[str, ...] = (), **given: Any) -> tuple[str, bytes]:
     """A valid tombstone of the token (given, or that of the session); `session_ids` limits it to some sessions."""
-    covered = token if token is not None else token_for(agent_id, session_id, session_key)
+    agent_id, *others = (given.pop(name, WHO[name]) for name in ("agent_id", "session_id", "session_key"))
+    covered = token if token is not None else token_for(agent_id, *others)
     fields: dict[str, Any] = {
         "kind": "tombstone",
         "agent_id": agent_id,
         "session_token": covered,
-        "removed_at": removed_at,
+        "removed_at": "2026-03-29T08:00:00.000Z",
         "reason": "asked for",
         "removed_paths": [],
         "tombstone_version": 1,
     }
     if session_ids:
         fields["session_ids"] = list(session_ids)
-    return tombstone_file_name(agent_id, covered), _file(fields, overrides, "")
+    return tombstone_file_name(agent_id, covered), _file(fields | given, "")
 
 
 def stone(**who: Any) -> Tombstone:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 from signet_sync.app.workspace import open_workspace
 from signet_sync.formats.filename import has_conflict_mark
@@ -31,20 +33,22 @@ PASSING = re.compile(r"(?:^|/)\.syncthing\.[^/]*\.tmp$")
 AGENTS = 1e-9
 
 
-class Place:
-    """A machine's copy of the vault, and its home: what programs on it and services work on."""
+class Machine:
+    """A copy of the vault, a home and a clock of its own, and an agent whose passes are asked for."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, skew_us: int = 0) -> None:
         self.name = name
         self.root = folder / name / "vault"
         self.home = folder / name / "home"
         (self.root / "memory").mkdir(parents=True)
         self.home.mkdir()
-        self.environ = {
-            "HOME": str(self.home),
-            "SIGNET_STATE": str(self.home / "state"),
-            "SIGNET_CONFIG": str(self.home / "config.toml"),
-        }
+        self.environ = {"HOME": str(self.home), "SIGNET_STATE": str(self.home / "state")}
+        self.environ["SIGNET_CONFIG"] = str(self.home / "config.toml")
+        self.now_us = START + skew_us
+        self.events: set[str] = set()
+        self.remembers: set[str] = set()
+        with self.at():
+            self.work: Workspace = open_workspace(str(self.root), Settings())
 
     def tree(self, *, hidden: bool = False) -> dict[str, bytes]:
         """Every file of the copy; `.signet` only where it is asked for."""
@@ -55,8 +59,7 @@ class Place:
                 folders[:] = [name for name in folders if name != ".signet"]
             for name in names:
                 path = name if base == "." else f"{base}/{name}"
-                with suppress(FileNotFoundError):  # an agent at work
-                    found[path] = Path(where, name).read_bytes()
+                found[path] = Path(where, name).read_bytes()
         return found
 
     def read(self, path: str) -> bytes | None:
@@ -86,32 +89,13 @@ class Place:
         """Every byte in the machine's state folder, databases and logs included."""
         return b"\n".join(path.read_bytes() for path in sorted(self.home.rglob("*")) if path.is_file())
 
-
-class Machine(Place):
-    """A place with a clock of its own, and an agent whose passes are asked for."""
-
-    def __init__(self, folder: Path, name: str, skew_us: int = 0) -> None:
-        super().__init__(folder, name)
-        self.skew_us = skew_us
-        self.now_us = START + skew_us
-        self.events: set[str] = set()
-        self.remembers: set[str] = set()
-        with self.at():
-            self.work: Workspace = open_workspace(str(self.root), Settings())
-
     @contextmanager
     def at(self) -> Iterator[None]:
         """The environment of this machine."""
-        before = {name: os.environ.get(name) for name in self.environ}
-        os.environ.update(self.environ)
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.environ.items():
+                patch.setenv(name, value)
             yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
 
     def close(self) -> None:
         self.work.close()
@@ -175,7 +159,7 @@ class Service:
     base: dict[str, tuple[int, str]] = field(default_factory=dict)
     arrived: set[str] = field(default_factory=set)
 
-    def sync(self, machine: Place, share: float = 1.0) -> set[str]:
+    def sync(self, machine: Machine, share: float = 1.0) -> set[str]:
         """Carries a share of what differs, in any order. Gives the paths that changed on the machine."""
         local = {p: raw for p, raw in machine.tree(hidden=self.hidden).items() if self._carries(p)}
         self.base, self.arrived = self.seen.setdefault(machine.name, {}), set()
@@ -190,7 +174,7 @@ class Service:
     def _carries(self, path: str) -> bool:
         return PASSING.search(path) is None and not path.startswith(".signet/tmp/")
 
-    def _carry(self, machine: Place, path: str, raw: bytes | None, *, late: bool) -> None:
+    def _carry(self, machine: Machine, path: str, raw: bytes | None, *, late: bool) -> None:
         versions = self.files.get(path, [])
         newest = len(versions) - 1
         known, digest = self.base.get(path, (-1, _digest(None)))
@@ -213,18 +197,18 @@ class Service:
         else:
             self._conflict(machine, path, raw, there)
 
-    def _take(self, machine: Place, path: str, raw: bytes | None) -> None:
+    def _take(self, machine: Machine, path: str, raw: bytes | None) -> None:
         mtime = (machine.root / path).stat().st_mtime_ns if raw is not None else 0
         self.files.setdefault(path, []).append(Version(raw, mtime))
         self.base[path] = (len(self.files[path]) - 1, _digest(raw))
 
-    def _give(self, machine: Place, path: str, at: int) -> None:
+    def _give(self, machine: Machine, path: str, at: int) -> None:
         version = self.files[path][at]
         machine.save(path, version.raw, version.mtime_ns if self.keeps_mtime else None)
         self.base[path] = (at, _digest(version.raw))
         self.arrived.add(path)
 
-    def _conflict(self, machine: Place, path: str, raw: bytes, there: Version) -> None:
+    def _conflict(self, machine: Machine, path: str, raw: bytes, there: Version) -> None:
         self.copies += 1
         copy = self._copy_name(path)
         newer = (machine.root / path).stat().st_mtime_ns > there.mtime_ns
