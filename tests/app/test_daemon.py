@@ -8,12 +8,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import agents
 import pytest
 from agents import LINUX, Agent, Session, known, page, save, status, until, verdict
 from workbench import Vault
-
-vault = agents.vault
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from benchmarks.corpus import write_corpus
 from signet_sync.app.heartbeat import Notifier
 from signet_sync.sync import engine
 
-vault, quick = agents.vault, agents.quick
+quick = agents.quick
 
 
 def test_one_agent_a_workspace_tells_its_manager_how_it_is_and_leaves_nothing_behind(

@@ -28,7 +28,7 @@ from signet_sync.sync import database as sync_database
 from signet_sync.sync import engine
 
 Start = Any
-vault, start, quick, sleeper = agents.vault, agents.start, agents.quick, agents.sleeper
+start, quick, sleeper = agents.start, agents.quick, agents.sleeper
 
 
 @pytest.mark.usefixtures("quick")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 import agents
 import pytest
 from agents import LINUX, Inside, Session, ago, page, some, until, verdicts
-from transcript_builder import waited
 from workbench import Vault
 
 from signet_sync.app import heartbeat, scheduler
 
-vault, quick = agents.vault, agents.quick
+quick = agents.quick
 
 
 @pytest.mark.usefixtures("quick")
@@ -104,7 +104,8 @@ def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault
             goes = Session()
             goes.who["captured_at"] = ago(seconds=LEAVES - left)
             goes.write(vault)
-            if waited(lambda row=f"| {goes.sentence}": row in page(vault), left):
+            with suppress(AssertionError):
+                until(lambda row=f"| {goes.sentence}": row in page(vault), "on the page", left)
                 break
         until(lambda: f"| {goes.sentence}" not in page(vault), "out of the window", 300)
         assert stays.sentence in page(vault)

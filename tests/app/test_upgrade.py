@@ -18,7 +18,7 @@ import signet_sync
 from signet_sync.app.daemon import EXIT_CODE, Upgrade, is_restarted
 from signet_sync.storage.database.tables import VERSION
 
-vault, quick = agents.vault, agents.quick
+quick = agents.quick
 
 
 SYSTEMD, LAUNCHD = {"NOTIFY_SOCKET": "/run/notify"}, {"XPC_SERVICE_NAME": "dev.signet-sync.agent.notes-0a1b2c3d"}

@@ -23,7 +23,6 @@ from transcript_builder import (
     plugged_in,
     provider,
     store,
-    waited,
     worker,
 )  # fmt: skip
 from workbench import Vault
@@ -35,7 +34,7 @@ from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 
-vault, start = agents.vault, agents.start
+start = agents.start
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def captured(vault: Vault, count: int = 1) -> list[str]:
         begun = [name for name in journal(vault) if name.endswith(".json")]
         return found if len(found) >= count and not begun and len(written(vault, "summary")) >= count else []
 
-    found: list[str] = waited(look)
+    found = until(look, f"{count} transcripts")
     assert len(found) == count, (written(vault), journal(vault))
     return found
 

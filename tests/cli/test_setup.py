@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transcript_builder import TranscriptBuilder, store, waited
+from agents import until
+from transcript_builder import TranscriptBuilder, store
 from workbench import ROOT, Vault, call, contents, spawn, spawn_ordinary, tree
 
 from signet_sync.cli import reindex, setup
@@ -249,8 +250,8 @@ def test_from_an_empty_home_to_the_first_context(machine: Path) -> None:
     talk = past(machine, 2)
     talk.user("Decided: the queue of lantern keeps its jobs in SQLite, for one file is easy to copy.", 90)
     hook(talk.payload("SessionEnd", reason="exit"))
-    assert waited(lambda: list(vault.memory.glob("*--summary.md"))[1:]), "the session was not captured"
-    assert waited(lambda: "SQLite" in spawn("context", "--project", talk.project).out)
+    until(lambda: list(vault.memory.glob("*--summary.md"))[1:], "the session is captured")
+    until(lambda: "SQLite" in spawn("context", "--project", talk.project).out, "and told")
     told = hook(TranscriptBuilder(store(machine), "00000003-0000-4000-8000-000000000000").payload("SessionStart"))
     assert "SQLite" in told and "five tries" in told
 

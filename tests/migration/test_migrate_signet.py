@@ -129,8 +129,7 @@ def test_what_is_not_known_is_named_and_the_rest_is_brought(vault: Vault) -> Non
 
 def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vault: Vault) -> None:
     """Of after August 2026: another layout of the workspace, completed transcripts, a page of entries."""
-    database = Database(vault.root / "data/signet.db")
-    signet.become_newer(database)
+    database = Database(vault.root / "data/signet.db", newer=True)
     for number, completed in ((1, at(1)), (2, None)):
         database.put("session_transcripts", session_key=f"talk-{number}", content=signet.transcript(number),
                      created_at=at(1), completed_at=completed, agent_id="default")  # fmt: skip

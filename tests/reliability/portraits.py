@@ -13,7 +13,7 @@ import apsw
 from crash_runner import dump
 from operation_vaults import NOW_US
 from operations import Operation
-from statement_rows import orphans
+from test_statement_rows import orphans
 
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database

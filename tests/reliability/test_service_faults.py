@@ -24,7 +24,7 @@ from signet_sync.sync.engine import run_pass
 from signet_sync.sync.workspace import Request
 
 Start = Any
-vault, start = agents.vault, agents.start
+start = agents.start
 STRACE = shutil.which("strace")
 linux = pytest.mark.skipif(not LINUX, reason="made for Linux")
 

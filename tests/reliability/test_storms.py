@@ -21,7 +21,7 @@ from signet_sync.sync.index_records import Change
 from signet_sync.sync.workspace import Outcome, Pass, Request
 
 Start = Callable[..., Agent]
-vault, start, quick = agents.vault, agents.start, agents.quick
+start, quick = agents.start, agents.quick
 
 linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
 

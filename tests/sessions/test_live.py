@@ -36,7 +36,7 @@ KEY = "agent:main:main"
 ONE, TWO = "11ce0001-0000-4000-8000-000000000001", "11ce0002-0000-4000-8000-000000000002"
 
 
-vault, start = agents.vault, agents.start
+start = agents.start
 
 
 def line(turn: int, text: str, second: float = 0, role: str = "user", **more: Any) -> dict[str, Any]:

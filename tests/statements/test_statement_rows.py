@@ -9,7 +9,6 @@ import graph_rows
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from statement_rows import orphans
 
 from benchmarks import index_rows
 from signet_sync.formats.statement import Item
@@ -54,6 +53,19 @@ def database() -> Iterable[Database]:
     made = Database(":memory:")
     yield made
     made.close()
+
+
+def orphans(database: Database) -> int:
+    """Counts statements without an artifact, ids without exactly one newest row, and `recall` lines of what is over."""
+    return sum(
+        int(database.value(f"select count(*) from {what}"))
+        for what in (
+            f"{STATEMENTS} where source_path is null",
+            "(select 1 from statements group by agent_id, id having sum(newest) <> 1)",
+            "texts l where l.tier = 'statement' and not exists (select 1 from statements s"
+            " where s.agent_id = l.agent_id and s.id = l.name and s.newest = 1 and s.status = 'open')",
+        )
+    )
 
 
 def put(database: Database, *artifacts: StatedItems) -> None:

@@ -326,12 +326,6 @@ def manager(folder: Path) -> Iterator[tuple[str, Callable[[], list[tuple[float, 
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    """An empty vault."""
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def start(vault: Vault) -> Iterator[Callable[..., Agent]]:
     """Starts agents as processes on the vault; none is left at the end."""
     started: list[Agent] = []

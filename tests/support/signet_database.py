@@ -31,8 +31,6 @@ COLUMNS: dict[str, str] = {
     "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id "
     "archived_at",
     "entity_dependencies": "id source_entity_id target_entity_id agent_id dependency_type created_at status",
-    "relations": "id source_entity_id target_entity_id relation_type created_at",
-    "memory_entity_mentions": "memory_id entity_id mention_text created_at",
     "transcript_capture_jobs": "id agent_id session_key session_id status",
     "agents": "id name read_policy policy_group created_at updated_at",
     "summary_jobs": "id status payload",
@@ -41,6 +39,13 @@ YOUNGER = {
     "memories": {"scope", "agent_id", "visibility"},
     "entities": {"agent_id", "pinned", "status", "archived_at", "source_id"},
     "entity_attributes": {"superseded_by", "archived_at", "source_id"},
+}
+# What versions after August 2026 have more, by the newest migration that is known.
+NEWER = {
+    "memories": "superseded_by memory_kind stale_at",
+    "session_transcripts": "completed_at content_hash source_id",
+    "memory_head_entries": "entry_id agent_id canonical_text status created_at updated_at",
+    "memory_head_revisions": "id agent_id revision content created_at entry_id entry_text operation",
 }
 YOUNGER_TABLES = {"agents", "memory_thread_heads", "entity_dependencies", "summary_jobs"}
 AT = "2026-02-{day:02d}T{hour:02d}:00:00.000Z"
@@ -58,27 +63,25 @@ class Made:
 
 
 class Database:
-    """A database of Signet that rows are put into."""
+    """A database of Signet that rows are put into, of version jun or an older or newer one."""
 
-    def __init__(self, path: Path, *, older: bool = False, wal: bool = True) -> None:
+    def __init__(self, path: Path, *, older: bool = False, newer: bool = False, wal: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.made = Made(path)
-        self.more: dict[str, str] = {}
-        self.older = older
+        self.older, self.newer = older, newer
         self.connection = apsw.Connection(str(path))
         self.connection.execute(f"pragma journal_mode = {'wal' if wal else 'delete'}")
         self.connection.execute("begin")
-        for table in COLUMNS:
+        for table in COLUMNS | NEWER:
             if self.columns(table):
                 self.connection.execute(f"create table {table}({', '.join(self.columns(table))})")
 
     def columns(self, table: str) -> list[str]:
-        if table in self.more:
-            return self.more[table].split()
         if self.older and table in YOUNGER_TABLES:
             return []
         younger = YOUNGER.get(table, set()) if self.older else set()
-        return [name for name in COLUMNS[table].split() if name not in younger]
+        names = f"{COLUMNS.get(table, '')} {NEWER.get(table, '') if self.newer else ''}".split()
+        return [name for name in names if name not in younger]
 
     def put(self, table: str, **values: Any) -> None:
         """Puts a row; what this version does not have is left out."""
@@ -119,31 +122,22 @@ def transcript(number: int) -> str:
     )
 
 
-def build(
-    root: Path,
-    *,
-    memories: int = 12,
-    tombstones: int = 3,
-    transcripts: int = 4,
-    entities: int = 4,
-    older: bool = False,
-    wal: bool = True,
-) -> Made:
-    """Makes `memory/memories.db` of a workspace, with so many rows, and a file of transcripts beside it."""
+def build(root: Path, *, older: bool = False, wal: bool = True) -> Made:
+    """Makes `memory/memories.db` of a workspace, and a file of transcripts beside it."""
     signet = Database(root / "memory/memories.db", older=older, wal=wal)
     asked = signet.made.asked
-    for number in range(tombstones):
+    for number in range(3):
         token = token_of("default", f"gone-{number}")
         signet.put(
             "memory_artifact_tombstones", agent_id="default", session_token=token, removed_at=at(number),
             reason="asked", removed_paths=json.dumps([f"memory/{at(number).replace(':', '-')}--{token}--summary.md"]),
         )  # fmt: skip
-    for number in range(memories):
+    for number in range(12):
         values: dict[str, Any] = {}
         if number % 10 == 3:
             values = {"is_deleted": 1, "deleted_at": at(number)}
         elif number % 10 == 4:
-            values = {"source_id": f"gone-{number % max(tombstones, 1)}", "source_type": "session"}
+            values = {"source_id": f"gone-{number % 3}", "source_type": "session"}
         elif number % 10 == 5:
             values = {"pinned": 1, "importance": 0.9}
         elif number % 10 == 6:
@@ -154,7 +148,7 @@ def build(
             asked.append(("scout" if number % 10 == 7 and not older else "default", word("mem", number)))
         signet.memory(number, f"The lantern of {word('mem', number)} is drained by hand at night.", **values)
         signet.put("memory_history", id=f"h{number}", memory_id=f"mem-{number}", new_content="Old words.")
-    for number in range(transcripts):
+    for number in range(4):
         key = f"talk-{number}"
         shared = {"agent_id": "default", "harness": HARNESSES[number % 3], "project": "/home/ada/lantern"}
         signet.put(
@@ -170,7 +164,7 @@ def build(
             )  # fmt: skip
             signet.put("session_summary_children", parent_id="arc-1", child_id=f"sum-{number}", ordinal=number)
     _summaries(signet)
-    for number in range(entities):
+    for number in range(4):
         _entity(signet, number)
     for agent, policy, group in (("default", "isolated", None), ("scout", "shared", None), ("ops", "group", "crew")):
         signet.put("agents", id=agent, name=agent, read_policy=policy, policy_group=group)
@@ -200,13 +194,12 @@ def _entity(signet: Database, number: int) -> None:
                status="active")  # fmt: skip
     signet.put("entity_attributes", id=f"att-{number}", aspect_id=f"asp-{number}", agent_id="default", kind="attribute",
                content=f"Reads {word('attr', number)} before dawn.", created_at=at(number),
-               status="superseded" if number % 5 == 4 else "active")  # fmt: skip
+               status="active")  # fmt: skip
     if number:
         signet.put("entity_dependencies", id=f"dep-{number}", source_entity_id=f"ent-{number}",
                    target_entity_id=f"ent-{number - 1}", agent_id="default", dependency_type="depends_on",
                    created_at=at(number), status="active")  # fmt: skip
-    if number % 5 != 4:
-        signet.made.asked.append(("default", word("attr", number)))
+    signet.made.asked.append(("default", word("attr", number)))
 
 
 def turn(**values: Any) -> str:
@@ -218,7 +211,7 @@ def turn(**values: Any) -> str:
     return json.dumps(record | values)
 
 
-def _transcript_file(root: Path, *more: str) -> None:
+def _transcript_file(root: Path) -> None:
     """A file with a session that the database lacks, one that it has, and a line that breaks off."""
     lines = [
         turn(content=f"Where does {word('file', 1)} wait?"),
@@ -231,7 +224,7 @@ def _transcript_file(root: Path, *more: str) -> None:
     ]
     folder = root / "memory/codex/transcripts"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "transcript.jsonl").write_text("\n".join([*lines, *more, '{"schema": "signet.tr']))
+    (folder / "transcript.jsonl").write_text("\n".join([*lines, '{"schema": "signet.tr']))
 
 
 def counted(document: Mapping[str, Any]) -> dict[str, int]:
@@ -242,65 +235,37 @@ def counted(document: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-# What versions after August 2026 have more, by the newest migration that is known.
-NEWER = {
-    "memories": "superseded_by memory_kind stale_at",
-    "session_transcripts": "completed_at content_hash source_id",
-}
-NEWER_TABLES = {
-    "memory_head_entries": "entry_id agent_id canonical_text status created_at updated_at",
-    "memory_head_revisions": "id agent_id revision content created_at entry_id entry_text operation",
-}
-
-
-def become_newer(signet: Database) -> None:
-    """Gives a database what newer versions have; rows of the tables are put as before."""
-    for table, columns in NEWER.items():
-        for column in columns.split():
-            signet.connection.execute(f"alter table {table} add column {column}")
-    for table, columns in NEWER_TABLES.items():
-        signet.connection.execute(f"create table {table}({', '.join(columns.split())})")
-    signet.more = {**NEWER_TABLES, **{table: f"{COLUMNS[table]} {columns}" for table, columns in NEWER.items()}}
-
-
 def of_files(root: Path) -> tuple[Made, list[str]]:
     """Makes the database that a vault of Signet had beside its files; gives sentences of its memories, too.
 
-    Of each session: its transcript, summary, chunks of that, a memory twice under two types; of four sessions an arc.
+    Of each session: its transcript, summary, chunks of that, a memory twice under two types.
     """
-    signet, said, arc = Database(root / "memory/memories.db"), list[str](), list[str]()
+    signet, said = Database(root / "memory/memories.db"), list[str]()
     for number, path in enumerate(sorted((root / "memory").glob("*--*--*.md"))):
         try:
             document = parse(path.read_bytes())
         except FrontmatterProblem:
             continue
-        fields, body = document.fields, document.body
+        fields, body, kind = document.fields, document.body, document.fields.get("kind")
         who = {name: fields.get(name) for name in ("agent_id", "harness", "project")}
         who |= {"created_at": fields.get("captured_at"), "latest_at": fields.get("captured_at"), "content": body}
         key, ids = fields.get("session_key") or fields.get("session_id"), ("session_id", "session_key")
         signet.put("memory_artifacts", agent_id=who["agent_id"], **{name: fields.get(name) for name in ids})
         one = {**who, "depth": 0, "kind": "session", "session_key": key}
-        if fields.get("kind") == "transcript":
+        if kind == "transcript":
             signet.put("session_transcripts", session_key=key, **who)
-        elif fields.get("kind") == "compaction":
-            signet.put("session_summaries", id=f"c{number}", source_type="compaction", **one)
-            signet.memory(number, body[:3000], type="session_summary", source_id=key, agent_id=who["agent_id"])
-        elif fields.get("kind") == "summary":
-            signet.put("session_summaries", id=f"s{number}", source_type="summary", **one)
-            parts = [part for part in body.split("\n\n") if len(part) > 40]
-            for place, part in enumerate(parts):
+        elif kind in ("compaction", "summary"):
+            signet.put("session_summaries", id=f"{kind}{number}", source_type=kind, **one)
+        if kind == "summary":
+            for place, part in enumerate(part for part in body.split("\n\n") if len(part) > 40):
                 chunk = {"session_key": None, "source_type": "chunk", "source_ref": key, "content": part}
                 signet.put("session_summaries", id=f"s{number}:{place}", **(one | chunk))
             lines = [line.strip("-* ") for line in body.split("\n") if len(line) > 40 and line[0] not in "#>|`"]
-            for kind, fact in ((kind, fact) for fact in lines[:2] for kind in ("fact", "decision")):
-                row = {"type": kind, "source_id": key, "agent_id": who["agent_id"], "id": f"m{number}{kind}{len(said)}"}
-                signet.memory(number, fact, **row)
-                said += [fact] if who["agent_id"] == "default" else []
-            arc += lines[2:3]
-            if len(arc) == 4:
-                text = "# Arc\n\n## Decisions\n\n- " + "\n- ".join(arc)
-                signet.put("session_summaries", id=f"a{number}", depth=1, kind="arc", content=text, created_at=at(1))
-                arc.clear()
+            agent_id = who["agent_id"]
+            for fact, twice in ((fact, twice) for fact in lines[:2] for twice in ("fact", "decision")):
+                name = f"m{number}{twice}{len(said)}"
+                signet.memory(number, fact, type=twice, source_id=key, agent_id=agent_id, id=name)
+                said += [fact] if agent_id == "default" else []
             label = f"project:{who['project']}#source:{key}#harness:{who['harness']}"
             signet.put("memory_thread_heads", agent_id="default", thread_key=label, label=label, sample=body[:240])
     return signet.close(), said

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -164,14 +164,6 @@ def provider(path: Path, script: str, *, timeout: float = 120.0) -> None:
     settings.write_text(
         f'[llm]\nprovider = "command"\ncommand = ["{sys.executable}", "{program}"]\ntimeout = {timeout}\n'
     )
-
-
-def waited(look: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """What `look` gives as soon as it is true, or what it gives in the end."""
-    end = time.monotonic() + seconds
-    while not (found := look()) and time.monotonic() < end:
-        time.sleep(0.03)
-    return found
 
 
 def turns_of(text: str) -> Iterator[str]:

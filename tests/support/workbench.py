@@ -62,15 +62,13 @@ def call(*arguments: str | os.PathLike[str], given: bytes | None = None) -> Answ
 
 def spawn(*arguments: str | os.PathLike[str], prefix: Iterable[str] = (), **given: Any) -> Answer:
     """Runs a command line in a process of its own; `environ` adds to the environment, `prefix` goes before python."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), **given.pop("environ", {})}
-    done = subprocess.run(
-        [*prefix, sys.executable, "-m", "signet_sync", *map(os.fspath, arguments)],
-        env=environ,
-        capture_output=True,
-        timeout=300,
-        check=False,
-        **given,
-    )
+    return run_process([*prefix, sys.executable, "-m", "signet_sync", *map(os.fspath, arguments)], **given)
+
+
+def run_process(words: list[str], *, environ: Mapping[str, str] | None = None, **given: Any) -> Answer:
+    """Runs a program that finds ours; what it said."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
+    done = subprocess.run(words, env=environ, capture_output=True, timeout=300, check=False, **given)
     return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -112,16 +110,7 @@ def spawn_ordinary(*arguments: str | os.PathLike[str], **given: Any) -> Answer:
     """Runs a command line in a process that file modes bind, even when the tests run as root."""
     if os.geteuid() != 0:
         return spawn(*arguments, **given)
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), **given.pop("environ", {})}
-    done = subprocess.run(
-        [sys.executable, "-c", _ORDINARY, "-m", "signet_sync", *map(os.fspath, arguments)],
-        env=environ,
-        capture_output=True,
-        timeout=300,
-        check=False,
-        **given,
-    )
-    return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return run_process([sys.executable, "-c", _ORDINARY, "-m", "signet_sync", *map(os.fspath, arguments)], **given)
 
 
 def sampled(cases: Iterable[Any], every: int = 3) -> list[Any]:
