@@ -240,6 +240,7 @@ def test_a_statement_tells_its_lines(database: Database) -> None:
     content = text_at(database, source["path"])
     assert content.split("\n")[source["line"] - 1] == "- Storage: JSON files"
     assert document["parents"] == [source["id"]] == [node_of(database, LONG)]
+    assert former in expand(database, "default", node_of(database, LONG))["memories"]
     assert document["transcript"]["path"] == made.path_for(
         "transcript", session_id=LONG, captured_at="2026-03-17T10:00:00.000Z"
     )

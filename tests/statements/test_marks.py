@@ -243,7 +243,7 @@ def test_a_removal_says_nothing_again_of_what_was_said_otherwise_since(vault: Va
 
 
 def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tmp_path: Path) -> None:
-    vault.session(2, body=BODY)
+    vault.session(2, body=BODY, captured_at="2026-03-29T09:00:00.000Z")  # what it says last is said of it
     vault.session(3, body="# Three\n\n## Next steps\n\n- Paint the door of the tower.\n")
     vault.reindex()
     again, door = (handle(vault, text) for text in (STEP, "Paint the door of the tower."))
