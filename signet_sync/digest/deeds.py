@@ -53,6 +53,7 @@ _SCRATCH_PATH = late(r"(?:^|/)(?:tmp|scratchpad|memory|\.(?:claude|codex|pi|agen
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
+_REMOVED = late(r"\brm ((?:-\w+ )*[^;&|<>\n]+)")
 _REFUSALS = ("doesn't want to proceed with this tool use", "doesn't want to take this action", "rejected by user")
 
 
@@ -79,7 +80,7 @@ class Deeds:
     """What was done, in order. `edits` are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is whether a plan was approved;
-    `loose` are the files edited since the last commit.
+    `loose` are the files edited since the last commit, `removed` the names of files that a command removed, by turn.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -87,6 +88,7 @@ class Deeds:
     edits: Counter[int] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     loose: dict[str, None] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
     picks: list[tuple[str, str, int]] = field(default_factory=list)
     planned: bool = False
     pushed: int = 0
@@ -125,6 +127,8 @@ class Deeds:
         if paths:
             self.edits[turn] += len(paths)
             self.loose.update((path, None) for path in paths if not _SCRATCH_PATH.search(path))
+        for path in paths:
+            self.removed.pop(path.rpartition("/")[2], None)
         self.files.update(path for path in paths if path in self.files or len(self.files) < _FILES)
 
     def _run(self, call: ToolCall, turn: int) -> None:
@@ -139,6 +143,8 @@ class Deeds:
             return
         self.uses_git = self.uses_git or "git " in command
         bare = (_HEREDOC.sub(" ", command) if "<<" in command else command).replace("\\n", "\n")
+        for removed in _REMOVED.findall(bare) if "rm " in bare else ():
+            self.removed.update((path.rpartition("/")[2], turn) for path in _PATH.findall(removed) if "." in path)
         commits = (cut and made) or ("commit" in bare and _COMMIT.search(bare))
         if commits or _SETTLES.search(bare):
             self.loose.clear()

@@ -1,6 +1,8 @@
 """Derives the outcome of a session from its transcript: what came out, how it ended, what was stated."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds, Printed, read_fetched
@@ -17,6 +19,12 @@ __all__ = ["Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 _PIECES = 3
 _REQUEST = 300  # characters
 _SAME, _FRESH = 0.6, 0.4  # of the words of what is told twice; of a report's those that say more
+# What the person says next of what did not come out.
+_DISPUTES = late(
+    r"\b(?:still|does(?:n['’]t| not)|did(?:n['’]t| not)|is(?:n['’]t| not)|not) (?:\w+ )?"
+    r"(?:work\w*|fail\w*|broken|happen\w*|fix\w*|help\w*)\b|\bsame (?:error|problem|issue|failure)\b",
+    re.IGNORECASE,
+)
 _JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
 
 
@@ -85,8 +93,10 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     if noted:
         pieces.append(noted)
     else:
-        for report in _choose_reports(turns, deeds, len(pieces)):
+        for turn, report in _choose_reports(turns, deeds, own, len(pieces)):
             line = headline(report, fetched)
+            if any(turn.number < at and name in line for name, at in deeds.removed.items()):
+                continue  # what a later command removed did not come out
             fresh = stems(line) - stems(" ".join(pieces))
             if line and (not pieces or len(fresh) >= max(3, _FRESH * len(stems(line)))):
                 pieces.append(line)
@@ -127,22 +137,30 @@ def _choose_commits(deeds: Deeds, told: Sequence[str], most: int) -> Iterator[st
     yield from dict.fromkeys([*subjects[:most], *subjects[-1:]] if len(subjects) > 1 else subjects)
 
 
-def _choose_reports(turns: Sequence[Turn], deeds: Deeds, named: int) -> Sequence[str]:
+def _choose_reports(
+    turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]], named: int
+) -> Sequence[tuple[Turn, str]]:
     """Returns the reports that say what no commit does: of the last turn with edits, or else the last one.
 
-    Where nothing is named, also those of the two turns with most edits.
+    Where nothing is named, also those of the two turns with most edits. What the person's next words say does not work
+    came to nothing.
     """
-    done = [(turn, turn.report.text) for turn in turns if turn.report and turn.ended and is_report(turn.report.text)]
+    done = [
+        (turn, turn.report.text)
+        for turn, after in zip_longest(turns, turns[1:])
+        if turn.report and turn.ended and is_report(turn.report.text)
+        if not (after and deeds.edits[turn.number] and any(map(_DISPUTES.search, own.get(after.number, ()))))
+    ]
     working = [(turn, text) for turn, text in done if turn.number in deeds.edits]
     last = (working or done)[-1:] if named < _PIECES else []
     most = [] if named else sorted(working, key=lambda one: -deeds.edits[one[0].number])[:2]
-    return [text for turn, text in done if any(turn is one for one, _ in (*most, *last))]
+    return [(turn, text) for turn, text in done if any(turn is one for one, _ in (*most, *last))]
 
 
 def _name_files(deeds: Deeds, told: str) -> Sequence[str]:
     """Returns the names of the two files with most edits, unless the first one is told."""
     by_edits = sorted(deeds.files, key=lambda path: -deeds.files[path])
-    names = [*dict.fromkeys(path.rpartition("/")[2] for path in by_edits)]
+    names = [one for one in dict.fromkeys(path.rpartition("/")[2] for path in by_edits) if one not in deeds.removed]
     if not names or names[0].casefold() in told:
         return ()
     return [name for name in names if 2 < len(name) <= 40][:2]

@@ -122,3 +122,23 @@ def test_what_two_reports_say_is_told_once() -> None:
         user("and the south pier?") + EDIT + assistant("Fixed the smoke of the lamp by a longer wick in wick.py too.")
     )
     assert " ".join(outcome(said + again).results).count("Fixed the smoke") == 1
+
+
+def told(*steps: str) -> str:
+    return " ".join(outcome(TASK + "".join(steps)).results)
+
+
+def test_what_a_later_command_removed_is_no_result() -> None:
+    made = call("Write", "docs/adr-1.md") + assistant("Created docs/adr-1.md, which says why the wick is short.")
+    again = call("Write", "docs/wick.md") + assistant("The page docs/wick.md tells of the lamp.")
+    said = told(made, user("call it wick.md"), run("rm docs/adr-1.md"), again)
+    assert "wick.md" in said and "adr-1" not in said
+
+
+def test_a_fix_of_which_the_person_says_that_it_fails_is_no_result() -> None:
+    works = EDIT + assistant("Wrote wick.py anew so that the lamp burns through the night.") + user("and the smoke?")
+    fails = "Fixed the smoke of the lamp by a longer wick in wick.py."
+    steps = works + EDIT + EDIT + assistant(fails)
+    assert fails[:-1] in told(steps, user("thank you, and the door?"), EDIT, assistant("ok"))
+    said = told(steps, user("it still does not work, the lamp smokes"), EDIT)
+    assert "through the night" in said and fails[:20] not in said
