@@ -147,10 +147,8 @@ def render(context: Context) -> None:
     """Print the generated text of an agent's MEMORY.md from the present index."""
     from signet_sync.formats.paths import head_page
     from signet_sync.pages.stage import compose_page  # the pass, which no context needs
-    from signet_sync.sync.read_only import require_index
     from signet_sync.sync.store import counts
 
-    require_index(context.place())
     with context.opened(touch_nothing=True) as workspace:
         known = counts.agents(workspace.database)
         if context.agent not in known:

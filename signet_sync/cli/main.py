@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -103,10 +102,14 @@ class Context:
     ) -> Iterator[Workspace]:
         """Opens the workspace for a command that indexes, and prints the events that occurred during it.
 
-        `lasting` refuses a database in memory.
+        `lasting` refuses a database in memory; `touch_nothing` is for looking, and needs an index.
         """
         if lasting:
             self.require_database_file()
+        if touch_nothing:
+            from signet_sync.sync.read_only import require_index  # loads the database
+
+            require_index(self.place())
         settings, database = settings or self.settings(), self.chosen_database
         with open_to_write(self.root, settings, database=database, touch_nothing=touch_nothing) as workspace:
             yield workspace
@@ -195,17 +198,16 @@ class Context:
     @contextmanager
     def progress(self, what: str, *, show: bool = True) -> Iterator[Callable[[int, int], None] | None]:
         """Shows a progress bar to a person on a terminal, for work that may take over a second."""
-        hidden = not show or self.as_json or self.quiet
-        if hidden or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        if not show or self.as_json or self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        with click.progressbar(label=what, length=1, show_pos=True, show_eta=False, file=sys.stderr) as bar:
 
-        console = Console(stderr=True)
-        with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), console=console, transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            def advance(done: int, total: int) -> None:
+                bar.length = total
+                bar.update(done - bar.pos)
+
+            yield advance
 
 
 def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
@@ -284,26 +286,18 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
 
 def unwritable(root: str) -> WorkspaceError | None:
     """Returns the error for a workspace in which no file can be made; None for one that is missing or writable."""
-    closed = [path for path in (root, os.path.join(root, MEMORY)) if os.path.isdir(path)]
-    closed = [path for path in closed if not os.access(path, os.W_OK | os.X_OK)]
-    if not closed:
-        return None
-    import shlex
-
-    from signet_sync.admin.doctor.installation import access_command  # only for this error
-
-    what = "the workspace" if closed[0] == root else f"{MEMORY}/"
-    remedy = access_command(closed[0], "u+rwx", shlex.join(closed))
-    return WorkspaceError(f"{what} cannot be written", path=closed[0], hint=remedy)
+    for path in (root, os.path.join(root, MEMORY)):
+        if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK):
+            hint = "signet-sync doctor says what to do"
+            return WorkspaceError("the workspace cannot be written", path=path, hint=hint)
+    return None
 
 
 def system_error(error: Exception, root: str) -> SignetSyncError:
     """Translates an error of the operating system, of SQLite, or one that nobody expected."""
     if isinstance(error, OSError):
         # The name of a file in a folder that is open does not say which folder that is.
-        denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and not os.path.isabs(str(error.filename))
-        closed = unwritable(root) if denied else None
-        if closed is not None:
+        if isinstance(error, PermissionError) and (closed := unwritable(root)):
             return closed
         name = error.filename if isinstance(error.filename, str) else None
         hint = "check permissions and free space, then try again"

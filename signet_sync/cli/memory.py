@@ -105,10 +105,7 @@ def remember(context: Context, text: tuple[str, ...], everywhere: bool, **given:
 @click.argument("memory", metavar="ID")
 def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
     from signet_sync.privacy import remove as forget_operations
-    from signet_sync.sync.read_only import require_index
 
-    if dry_run:
-        require_index(context.place())
     with context.opened(lasting=True, touch_nothing=dry_run) as workspace:
         found = forget_operations.find_memory(workspace, context.agent, memory)
         text = display(found.content if found else "(no row of it is left)")

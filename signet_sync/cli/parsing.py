@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
+from signet_sync.cli.commands import COMMANDS, GROUPS
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`: the shared options that stand before the command
+
+
+# ── values ──
+
+
+class OfWorkspace(click.types.StringParamType):
+    """What may be a path of the workspace, read when it is known which workspace that is (see `Command.invoke`)."""
+
+
+class Moment(click.types.StringParamType):
+    """A day (2026-03-28), an ISO 8601 time, or `10d`, `3w`, `4 weeks ago`. Microseconds since 1970 UTC.
+
+    With `ends` a day alone stands for its end.
+    """
+
+    name = "time"
+
+    def __init__(self, *, ends: bool = False) -> None:
+        self.ends = ends
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the instant. Raises `click.BadParameter`."""
+        if isinstance(value, int):
+            return value
+        instant = parse_moment(value, ctx.obj.now_us if ctx and ctx.obj else now_us(), ends=self.ends)
+        if instant is None:
+            told = "write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago"
+            self.fail(f"{value!r} is no time: {told}", param, ctx)
+        return instant
 
 
 # ── options that commands share ──
@@ -31,19 +60,11 @@ class SharedOption(click.Option):
     program's help tells of it.
     """
 
-    def __init__(
-        self,
-        *given: Any,
-        field: str,
-        everywhere: bool = False,
-        read: Callable[[Any], Any] | None = None,
-        **more: Any,
-    ) -> None:
+    def __init__(self, *given: Any, field: str, everywhere: bool = False, **more: Any) -> None:
         def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
             if value in (None, False, 0):
                 return
-            told = read(value) if read else value
-            setattr(ctx.obj, field, told + getattr(ctx.obj, field) if self.count else told)
+            setattr(ctx.obj, field, value + getattr(ctx.obj, field) if self.count else value)
             if ctx.parent is None:
                 ctx.meta.setdefault(_GIVEN, []).append(self)
 
@@ -53,13 +74,6 @@ class SharedOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Returns nothing for a command that has it as all have it."""
         return None if self.everywhere and ctx.parent is not None else super().get_help_record(ctx)
-
-
-def _instant(text: str) -> int:
-    instant = parse_moment(text, now_us(), ends=True)
-    if instant is None:
-        raise click.BadParameter(f"{text!r} is no day and no ISO 8601 time", param_hint="--now")
-    return instant
 
 
 def _flag(name: str, text: str, **more: Any) -> click.Option:
@@ -78,7 +92,7 @@ SHARED: dict[str, click.Option] = {
     "--now": SharedOption(
         ["--now"],
         field="now",
-        read=_instant,
+        type=Moment(ends=True),
         is_eager=True,  # other times may be told as so long ago
         metavar="TIME",
         help="Use this as the current time (ISO 8601), or the end of this day.",
@@ -202,7 +216,7 @@ class Group(_Described, click.Group):
         if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing and not args[0].startswith("-"):
             words = ctx.command_path.partition(" ")[2]
             message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
-            hint = INSTEAD.get(args[0], f"see {ctx.command_path} --help")
+            hint = f"see {ctx.command_path} --help"
             # The program's, loaded on use, are in no list of its own.
             shown = [
                 one for one in self.list_commands(ctx) if one not in self.commands or not self.commands[one].hidden
@@ -249,33 +263,7 @@ def alike(word: str, known: Sequence[str]) -> list[str]:
     return get_close_matches(word, known, 3, 0.7)
 
 
-# ── values ──
-
-
-class OfWorkspace(click.types.StringParamType):
-    """What may be a path of the workspace, read when it is known which workspace that is (see `Command.invoke`)."""
-
-
-class Moment(click.types.StringParamType):
-    """A day (2026-03-28), an ISO 8601 time, or `10d`, `3w`, `4 weeks ago`. Microseconds since 1970 UTC.
-
-    With `ends` a day alone stands for its end.
-    """
-
-    name = "time"
-
-    def __init__(self, *, ends: bool = False) -> None:
-        self.ends = ends
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Returns the instant. Raises `click.BadParameter`."""
-        if isinstance(value, int):
-            return value
-        instant = parse_moment(value, ctx.obj.now_us if ctx and ctx.obj else now_us(), ends=self.ends)
-        if instant is None:
-            told = "write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago"
-            self.fail(f"{value!r} is no time: {told}", param, ctx)
-        return instant
+# ── what is read ──
 
 
 def stdin_text(limit: int) -> str:

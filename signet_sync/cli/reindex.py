@@ -9,14 +9,13 @@ import click
 
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context
-from signet_sync.cli.parsing import SharedOption, command
+from signet_sync.cli.parsing import command
 from signet_sync.text.phrases import count_noun
 
 
 @command("--now", "--json")
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
-@click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
 @click.option(
     "--accept-removals",
@@ -25,7 +24,7 @@ from signet_sync.text.phrases import count_noun
 )
 def reindex(context: Context, strict: bool, **asked: Any) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    document = run_pass_if_changed(context, agent=context.agent_flag, **asked)
+    document = run_pass_if_changed(context, **asked)
     if context.as_json or not context.quiet:
         context.answer(document, lambda: _show(document))
     if document["halted"]:
@@ -40,21 +39,20 @@ def run_pass_if_changed(
     *,
     full: bool = False,
     index_only: bool = False,
-    agent: str | None = None,
     accept_removals: bool = False,
 ) -> dict[str, Any]:
     """Runs a full pass, if anything has changed since the last one; returns the document of `reindex --json`.
 
     Raises `SignetSyncError`, `OSError`.
     """
-    plain = not (full or index_only or agent or accept_removals)
+    plain = not (full or index_only or accept_removals)
     current = unchanged.Look(context.root, context.chosen_database) if plain else None
     document = unchanged.answer(current, context.now_us) if current is not None else None
     if document is not None:
         return document
     from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
 
-    return reindex_pass.run(context, current, full, index_only, agent, accept_removals)
+    return reindex_pass.run(context, current, full, index_only, accept_removals)
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -23,14 +23,7 @@ from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.phrases import count_noun
 
 
-def run(
-    context: Context,
-    current: Look | None,
-    full: bool,
-    index_only: bool,
-    agent: str | None,
-    accept_removals: bool,
-) -> dict[str, Any]:
+def run(context: Context, current: Look | None, full: bool, index_only: bool, accept_removals: bool) -> dict[str, Any]:
     """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
     if current is not None:
         unchanged.drop(current)
@@ -42,7 +35,7 @@ def run(
             outcome = run_pass_mending(workspace, request)
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):
             outcome = run_pass_mending(workspace, Request(now_us=instant))
-        document = report.describe_pass(workspace, outcome, instant, agent=agent, rebuild=full)
+        document = report.describe_pass(workspace, outcome, instant, rebuild=full)
         if current is not None and not outcome.read:
             until = lasts_until(workspace, instant)
     if current is not None and not context.warnings:

@@ -59,10 +59,7 @@ def remove(
         raise click.UsageError("--reason is required; it is recorded in the tombstone")
     from signet_sync.privacy import quotes  # slow imports, which the help has no use for
     from signet_sync.privacy import remove as removals
-    from signet_sync.sync.read_only import require_index
 
-    if dry_run:
-        require_index(context.place())
     redacting = quoting == "redact"
     with context.opened(touch_nothing=dry_run) as workspace:
         if undo:
@@ -241,15 +238,12 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
     """
     from signet_sync.privacy import redact as redactions  # slow imports, which the help has no use for
     from signet_sync.privacy.remove import refresh
-    from signet_sync.sync.read_only import require_index
 
     if (name is None) == (not everything):
         raise click.UsageError("give one SESSION or PATH, or --all")
     reason = sanitize_line(reason or "") or None
     if reason is None and not dry_run:
         raise click.UsageError("--reason is required; it is kept with the file's seal")
-    if dry_run:
-        require_index(context.place())
     with context.opened(touch_nothing=dry_run) as workspace:
         if not dry_run:
             refresh(workspace, context.now_us, "redacted")

@@ -24,31 +24,20 @@ def problem(path: str, verdict: str, code: str, message: str, *, is_file: bool =
     return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
 
 
-def describe_pass(
-    workspace: Workspace, outcome: Outcome, now_us: int, *, agent: str | None = None, rebuild: bool = False
-) -> dict[str, Any]:
-    """Returns the document of `reindex --json`; `agent` filters problems, notes and pages."""
+def describe_pass(workspace: Workspace, outcome: Outcome, now_us: int, *, rebuild: bool = False) -> dict[str, Any]:
+    """Returns the document of `reindex --json`."""
     database = workspace.database
     counts = counts_store.verdict_counts(database)
     known = counts_store.problems(database)
     seen = {p.path for p in known}
-    problems = [
-        problem(p.path, p.verdict, p.code, p.message, is_file=p.is_file)
-        for p in known
-        if agent is None or p.agent_id in (None, agent)
-    ]
+    problems = [problem(p.path, p.verdict, p.code, p.message, is_file=p.is_file) for p in known]
     problems += [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
         for one in conflict_copies.find(workspace.root)
-        if agent in (None, one.agent_id)
     ]
     passing = [j for j in outcome.tombstoned if j.path not in seen]
     problems += [problem(j.path, j.verdict, j.code, j.message + " and was deleted") for j in passing]
-    notes = [
-        {"path": n.path, "code": n.code, "message": n.message}
-        for n in counts_store.notes(database, now_us)
-        if agent is None or n.agent_id in (None, agent)
-    ]
+    notes = [{"path": n.path, "code": n.code, "message": n.message} for n in counts_store.notes(database, now_us)]
     notes += [
         {
             "path": path,
@@ -80,14 +69,13 @@ def describe_pass(
         "agents": {
             agent_id: {"memory_md" if name == "path" else name: value for name, value in page._asdict().items()}
             for agent_id, page in outcome.pages.items()
-            if agent is None or agent_id == agent
         },
         "halted": describe_halt(outcome),
         "held": outcome.held or None,
         "trouble": [*workspace.events, *outcome.trouble],
         "entity_drift": [
             {"path": one.path, "code": one.code, "message": one.message, "hint": one.hint}
-            for one in entities_store.drift(database, agent)
+            for one in entities_store.drift(database)
         ],
     }
 

@@ -161,7 +161,7 @@ def test_a_workspace_that_cannot_be_written_is_one_problem_with_one_remedy(machi
     assert call("setup", "--yes", "--no-hooks").code == 0
     for folder in (root / "memory", root):
         folder.chmod(0o500)
-    remedy = f"the workspace cannot be written [{root}] — chmod u+rwx {root} {root / 'memory'}"
+    remedy = f"the workspace cannot be written [{root}] — signet-sync doctor"
     answer = spawn_ordinary("setup", "--yes")
     assert answer.code == 1 and answer.out.count("cannot be written") == 1 and remedy in answer.out
     assert "there is no workspace" not in answer.out and not (machine / ".claude/settings.json").exists()
