@@ -62,12 +62,6 @@ def liveness(place: "IndexPlace") -> Liveness:
     return Liveness(running, heartbeat, beat is not None, state_dir.silence(folder) if running else None, shut)
 
 
-def last_full_pass(place: "IndexPlace") -> tuple[str | None, bool]:
-    """Returns when the last full pass ended (ISO 8601 UTC), if ever, and whether an agent makes more of them."""
-    life = liveness(place)
-    return _last_pass(place.state(), life.heartbeat), life.running
-
-
 def status_document(place: "IndexPlace") -> dict[str, Any]:
     """Returns the document of `status --json`."""
     folder, path, root = place.state(), place.database, place.root

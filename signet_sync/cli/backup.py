@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import click
 
@@ -19,15 +19,6 @@ from signet_sync.history.operations import DISABLED, CheckpointResult
 from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun, human
-
-_LEFT_OUT = {
-    "removed_sessions": ("session that was removed since", "sessions that were removed since"),
-    "forgotten_memories": (
-        "memory that was forgotten since (to add it again: signet-sync remember)",
-        "memories that were forgotten since (to add them again: signet-sync remember)",
-    ),
-    "undone_removals": ("removal that was undone since", "removals that were undone since"),
-}
 
 _GROUP = """Save what no file contains: memories, promotions, recall hits, counters, seals, live turns.
 
@@ -130,13 +121,11 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
         context.say(f"pages are updated by the next pass: {waiting}")
 
     def show() -> None:
-        # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
-        missing = [] if contains.get("memories") else ["0 memories"]
-        click.echo(f"read {display(path)}: {', '.join([*missing, *filter(None, [_count_rows(contains)])])}")
+        click.echo(f"read {display(path)}: {_count_rows(contains) or 'no rows'}")
         click.echo(f"added: {_count_rows(taken) or 'nothing new'}")
-        for name, count in left_out.items():
-            if count:
-                click.echo(f"left out: {count_noun(count, *_LEFT_OUT[name])}")
+        if any(left_out.values()):
+            told = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in left_out.items() if count)
+            click.echo(f"left out, as gone since: {told}")
         if before is not None:
             click.echo(f"backup of the previous rows: {before}")
 
@@ -238,13 +227,6 @@ def forget(context: Context, yes: bool) -> int:
 
     context.answer(done.document(), show)
     return 0 if done.ok or done.reason == DISABLED else 2
-
-
-def show_remedy(context: Context, what: str, paths: Iterable[str]) -> None:
-    """Prints that the history contains something that was removed, and the command that takes it out."""
-    line = history_operations.filter_line(context.root, context.state().key, paths)
-    click.secho(f"  the workspace's git history {what}; {'in a fresh clone' if line else 'to delete it'}:", fg="yellow")
-    click.secho(f"    {line or context.command_line('history forget')}", fg="yellow")
 
 
 @command(of=history, name="close-sessions", hidden=True)

@@ -20,7 +20,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.locations import has_settings, locate_workspace, now_us, write_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from signet_sync.settings.model import Settings
@@ -373,3 +373,14 @@ def show_by_hand(lines: Sequence[str]) -> None:
         click.secho("left to do by hand:", bold=True)
         for line in lines:
             click.echo(f"  {line}")
+
+
+def show_remedy(context: Context, found: str | None, what: str, paths: Iterable[str]) -> None:
+    """Prints that the history contains something that was removed, if it was found there, and what takes it out."""
+    if found != "contains":
+        return
+    from signet_sync.history import operations as history_operations  # most workspaces have no history
+
+    line = history_operations.filter_line(context.root, context.state().key, paths)
+    click.secho(f"  the workspace's git history {what}; {'in a fresh clone' if line else 'to delete it'}:", fg="yellow")
+    click.secho(f"    {line or context.command_line('history forget')}", fg="yellow")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, show_redactions, working_directory
+from signet_sync.cli.main import Context, show_redactions, show_remedy, working_directory
 from signet_sync.cli.parsing import Group, OfWorkspace, command, stdin_text
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
@@ -124,11 +124,8 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
         click.echo(f"forgot ^{done.id} ({what})")
         if done.pending:
             click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
-        if done.git_history == "contains":
-            from signet_sync.cli.backup import show_remedy  # most workspaces have no history
-
-            pages = head_page(context.agent), dream_page(context.agent)
-            show_remedy(context, "has older pages, which may still show it", pages)
+        pages = head_page(context.agent), dream_page(context.agent)
+        show_remedy(context, done.git_history, "has older pages, which may still show it", pages)
 
     context.answer(forget_operations.forgotten_document(done), show)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli.main import Context
+from signet_sync.cli.main import Context, show_remedy
 from signet_sync.cli.parsing import OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
@@ -163,10 +163,8 @@ def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> No
     _show_taken(done.entity_lines)
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
-    if done.git_history == "contains":
-        from signet_sync.cli.backup import show_remedy  # most workspaces have no history
-
-        show_remedy(context, "still contains the text", [*done.removed_paths, head_page(done.agent_id)])
+    paths = [*done.removed_paths, head_page(done.agent_id)]
+    show_remedy(context, done.git_history, "still contains the text", paths)
     for path in done.quoted_in:
         if redacted:
             click.echo(f"  quoted it, redacted: {path}")
@@ -201,15 +199,9 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -
         click.secho(title, bold=True)
         for path in tombstone.removed_paths:
             click.echo(f"  {path}")
-        if dry_run:
-            click.echo("nothing was lifted (--dry-run)")
-            return
-        lifted = "was lifted earlier" if undo.earlier else "is lifted"
-        click.echo(
-            f"the removal {lifted}: its files may return, here and on other machines; nothing is restored by itself"
-        )
-        click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
-        click.echo(f"    {context.command_line('reindex')}")
+        lifted = "would be lifted" if dry_run else "was lifted earlier" if undo.earlier else "is lifted"
+        click.echo(f"the removal {lifted}; nothing is restored by itself")
+        click.echo(f"  put its files into memory/ again, then: {context.command_line('reindex')}")
         click.echo(f"  or read the harness's transcript again: {context.command_line('import HARNESS')}")
 
     context.answer(document, show)
@@ -268,10 +260,8 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
             click.echo("nothing was redacted (--dry-run)")
             return
         click.echo(f"redacted {count_noun(len(done.files), 'file')}")
-        if done.files and done.git_history == "contains":
-            from signet_sync.cli.backup import show_remedy  # most workspaces have no history
-
-            show_remedy(context, "contains versions of these files", [one.path for one in done.files])
+        paths = [one.path for one in done.files]
+        show_remedy(context, done.git_history if paths else None, "contains versions of these files", paths)
 
     context.answer(document, show)
     return 1 if done.left else 0

@@ -89,8 +89,6 @@ def run(context: Context, interval: float | None, debounce: float | None) -> int
 
 # ── eject ──
 
-_UNMARKED = "its generated text stays, as ordinary markdown"
-
 
 @command("--yes", "--dry-run", "--now", "--json")
 def eject(context: Context, yes: bool, dry_run: bool) -> None:
@@ -108,11 +106,6 @@ def eject(context: Context, yes: bool, dry_run: bool) -> None:
 
     plan = ejection.plan(context.root)
 
-    def show_plan() -> None:
-        _show_plan(context, plan)
-        if dry_run:
-            click.echo("nothing was done (--dry-run)")
-
     if dry_run:
         document = {
             "workspace": context.root,
@@ -123,14 +116,11 @@ def eject(context: Context, yes: bool, dry_run: bool) -> None:
             "state": plan.state,
             "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
         }
-        context.answer(document, show_plan)
+        context.answer(document, lambda: _show_plan(context, plan))
         return
     if plan.in_the_way is not None:
         raise plan.in_the_way
-    if plan.is_empty and not context.as_json:
-        click.echo(f"nothing of signet-sync is left in {display(context.root)}")
-        return
-    context.confirm("detach from this workspace?", yes=yes, listing=show_plan)
+    context.confirm("detach from this workspace?", yes=yes, listing=lambda: _show_plan(context, plan))
     settings, database = context.settings(), context.chosen_database
     done = ejection.eject(context.root, settings, now_us=context.now_us, database=database)
     document = {
@@ -152,33 +142,31 @@ def _show_plan(context: Context, plan: EjectPlan) -> None:
         click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
     for unit in plan.services:
         click.echo(f"  service: {unit.name} is stopped and removed")
-    _show_parts(plan.harnesses, plan.pages)
+    _show_parts(plan.harnesses, plan.pages, plan.state)
     if plan.state:
-        click.echo(f"  {display(plan.state)}: deleted, with database, seals, backups, logs")
         saving = context.command_line("backup create FILE")
         click.secho(f"    memories and originals exist nowhere else; to save them first: {saving}", fg="yellow")
     if plan.is_empty:
         click.echo("  nothing of signet-sync is left")
 
 
-def _show_parts(harnesses: Iterable[str], pages: Iterable[str]) -> None:
+def _show_parts(harnesses: Iterable[str], pages: Iterable[str], state: str | None) -> None:
     for harness in harnesses:
         click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
     for path in pages:
-        click.echo(f"  {path}: {_UNMARKED}")
+        click.echo(f"  {path}: its generated text stays, as ordinary markdown")
+    if state:
+        click.echo(f"  {display(state)}: deleted, with database, seals, backups, logs")
 
 
 def _show_ejected(context: Context, done: Ejected) -> None:
     for unit in done.services:
         for step in unit.steps:
             click.echo(f"  {step}")
-    _show_parts((outcome.harness for outcome in done.hooks), done.pages)
-    if done.state:
-        click.echo(f"  deleted {display(done.state)}")
+    _show_parts((outcome.harness for outcome in done.hooks), done.pages, done.state)
     for note in done.notes:
         click.secho(f"  {display(note)}", fg="yellow")
     show_by_hand(done.by_hand)
     if done.hooks:
-        click.echo("close agents that are open now: they still call the hooks that they started with;")
-        click.echo("run eject again to remove what that leaves")
+        click.echo("agents that are open now still call the hooks: close them, then run eject again")
     click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")

@@ -13,11 +13,10 @@ import click
 from signet_sync.admin.status import advice, healthy, status_document
 from signet_sync.cli.main import Context, emit
 from signet_sync.cli.parsing import command
-from signet_sync.errors import DatabaseError, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.timestamps import local_day
 from signet_sync.storage.files import require_root
-from signet_sync.sync.read_only import require_index
 from signet_sync.text.phrases import count_noun, human
 
 _WELL = ("watching", "polling", "reconciling")
@@ -30,21 +29,14 @@ _WELL = ("watching", "polling", "reconciling")
 def status(context: Context, check: bool) -> int:
     """Show the state of the agent, the last pass, counts, open violations and sizes."""
     document = status_document(context.place())
-    unusable: SignetSyncError | None = None
+    context.answer(document, lambda: click.echo("\n".join(_lines(document))))
     if not document["running"]:  # an agent that is alive waits for its workspace
         try:
             require_root(context.root)
-            chosen = context.chosen_database
-            if chosen not in (None, ":memory:") and not os.path.exists(chosen):
-                require_index(context.place())
-        except (WorkspaceError, DatabaseError) as error:
-            unusable = error
-    shown = document if unusable is None or os.path.islink(context.root) else document | {"trouble": None}
-    context.answer(document, lambda: click.echo("\n".join(_lines(shown))))
-    if unusable is not None:
-        if context.as_json:  # the document contains the reason
-            return unusable.exit_code
-        raise unusable
+        except WorkspaceError as error:
+            if context.as_json:  # the document contains the reason
+                return error.exit_code
+            raise
     return 1 if check and not healthy(document) else 0
 
 
@@ -190,12 +182,12 @@ def doctor(context: Context) -> int:
 
 # ── logs ──
 
-# What each is about, and what writes it.
+# What writes each.
 _LOGS = {
-    "agent": ("the agent", "it is written by signet-sync run"),
-    "intake": ("captured transcripts", "it is written when a harness's session has ended"),
-    "hook": ("failed hooks", "it is written when a hook fails"),
-    "ui": ("actions of the web page", "it is written when an action of the web page was confirmed"),
+    "agent": "it is written by signet-sync run",
+    "intake": "it is written when a harness's session has ended",
+    "hook": "it is written when a hook fails",
+    "ui": "it is written when an action of the web page was confirmed",
 }
 
 
@@ -203,22 +195,18 @@ _LOGS = {
 @click.argument("log", type=click.Choice(list(_LOGS)), metavar="[agent|intake|hook|ui]", default="agent")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 def logs(context: Context, log: str, lines: int) -> None:
-    """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks,
-    of actions of the web page."""
-    folder = context.state().logs
-    paths = {name: os.path.join(folder, f"{'signet-sync' if name == 'agent' else name}.log") for name in _LOGS}
-    path = paths[log]
+    """Show where a log is, and its last lines: of the agent, of captured transcripts, of failed hooks, of actions of
+    the web page.
+    """
+    path = os.path.join(context.state().logs, f"{'signet-sync' if log == 'agent' else log}.log")
     if context.as_json:
         emit({"path": path, "exists": os.path.exists(path)})
         return
     click.echo(path, err=True)
-    for name, (about, _) in _LOGS.items():
-        if name != log and os.path.exists(paths[name]):
-            click.echo(f"{paths[name]} ({about}: signet-sync logs {name})", err=True)
     try:
         handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed until interrupted
     except FileNotFoundError:
         require_root(context.root)
-        raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log][1], code="no-log") from None
+        raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log], code="no-log") from None
     with handle:
         click.echo("".join(deque(handle, maxlen=lines)), nl=False)

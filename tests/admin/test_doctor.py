@@ -244,7 +244,7 @@ def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:
     (vault.root.parent / "file").write_text("")
     for name, trouble in (("mistyped", "does not exist"), ("file", "not a folder")):
         said = call("--workspace", vault.root.parent / name, "status")
-        assert trouble in said.err and "trouble" not in said.out and "reindex" not in said.out + said.err
+        assert trouble in said.err and "reindex" not in said.out + said.err
 
 
 def test_copies_of_a_sync_service(vault: Vault) -> None:
