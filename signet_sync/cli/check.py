@@ -12,7 +12,7 @@ import click
 
 from signet_sync.cli.main import Context
 from signet_sync.cli.parsing import Group, OfWorkspace, SharedOption, command
-from signet_sync.cli.reindex import show_problems
+from signet_sync.cli.reindex import show_counts, show_problems
 from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -60,12 +60,7 @@ def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> di
 
 
 def _show_check(document: dict[str, Any]) -> None:
-    counts = document["counts"]
-    click.echo(
-        f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
-        f" · {counts['tombstoned']} should be gone · {count_noun(counts['tombstones'], 'tombstone')}"
-        f" · {counts['ignored']} ignored"
-    )
+    show_counts(document["counts"])
     for note in document["notes"]:
         if note["code"] == "unchecked":
             click.secho(f"  {note['message']}", fg="yellow")

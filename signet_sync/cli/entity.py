@@ -322,14 +322,14 @@ def show_source(context: Context, token: str) -> None:
     event = source.event
     document: dict[str, Any] = {"token": event.token, "event": _describe(event), "id": event.entity_id}
     document |= {"entity_path": source.entity_path, "path": source.path, "line": source.line}
-    lines = [
-        click.style(event.token, bold=True),
-        f"  {event.at}  {event.actor}: {describe_event(event)}",
-        f"  {display(source.entity_path)}",
-    ]
-    if source.path is not None:
-        lines.append(f"  evidence: {display(source.path)}{f'#{source.line}' if source.line else ''}")
-    context.answer(document, "\n".join(lines))
+
+    def show() -> None:
+        _show_event(event, with_id=True)
+        click.echo(f"    {display(source.entity_path)}")
+        if source.path is not None:
+            click.echo(f"    evidence: {display(source.path)}{f'#{source.line}' if source.line else ''}")
+
+    context.answer(document, show)
 
 
 @_writing("Take one edit back.")

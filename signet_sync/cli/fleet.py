@@ -12,7 +12,7 @@ import click
 
 from signet_sync.cli.main import Context
 from signet_sync.cli.parsing import Group, Moment, SharedOption, command
-from signet_sync.cli.reindex import show_problems
+from signet_sync.cli.reindex import show_counts, show_problems
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import count_noun
@@ -74,11 +74,7 @@ def check(context: Context, /, targets: tuple[str, ...], **engine: Any) -> int:
         document = engines.check(targets, context.now_us, advance, **chosen)
 
     def show() -> None:
-        counts = document["counts"]
-        click.echo(
-            f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
-            f" · {counts['tombstoned']} should be gone · {counts['ignored']} ignored"
-        )
+        show_counts(document["counts"])
         wrong = [problem for problem in document["problems"] if problem["verdict"] != "ignored"]
         by_workspace = [(name, list(found)) for name, found in groupby(wrong, key=lambda one: one["workspace"])]
         for name, found in by_workspace[:_MOST]:

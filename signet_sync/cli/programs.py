@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 import click
 
 from signet_sync.app.ask import run_hook
 from signet_sync.capture.harnesses import registry
 from signet_sync.cli.main import Context, emit, open_to_write
-from signet_sync.cli.parsing import Group, SharedOption, command, read_json, stdin_text
+from signet_sync.cli.parsing import Group, command, read_json, stdin_text
 from signet_sync.digest.reports import hand_over
-from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.log import logger
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input, turn_of
@@ -107,36 +105,18 @@ session = Group("session", help="Write a session's end or compaction into the va
 _input = click.option(
     "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
 )
-_agent = click.option(
-    "--agent",
-    cls=SharedOption,
-    field="agent_flag",
-    metavar="ID",
-    help="The agent, if the document names none (else: default).",
-)
 
 
 @command("--json", of=session, hidden=True, help=_END, short_help="Write the end of a session.")
 @_input
-@_agent
 def end(context: Context, source: str) -> None:
-    _write(context, session_input(_read(context, source, "session end"), now_us=context.now_us))
+    _write(context, session_input(read_json(source, "session end"), now_us=context.now_us))
 
 
 @command("--json", of=session, hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
-@_agent
 def compact(context: Context, source: str) -> None:
-    _write(context, compaction_input(_read(context, source, "session compact"), now_us=context.now_us))
-
-
-def _read(context: Context, source: str, words: str) -> Any:
-    document, agent = read_json(source, words), context.agent_flag
-    if agent is not None and isinstance(document, dict):
-        if document.get("agent_id", agent) != agent:
-            raise UsageError("--agent and the document name different agents", hint="leave one of them out")
-        document["agent_id"] = agent
-    return document
+    _write(context, compaction_input(read_json(source, "session compact"), now_us=context.now_us))
 
 
 def _write(context: Context, given: SessionInput | CompactionInput) -> None:
@@ -222,8 +202,6 @@ transcript = Group("transcript", help="Record the turns of a running session.", 
 @click.option("--session-key", "key", metavar="KEY", required=True, help="The harness's name for the session.")
 @click.option("--session-id", metavar="ID", help="The session's id, if several sessions share the key.")
 def append(context: Context, key: str, session_id: str | None) -> None:
-    if sys.stdin.isatty():
-        context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
     # Read before anything is opened, because a harness may be slow.
     lines = enumerate(sys.stdin.buffer, 1)
     turns = [turn_of(line, number, now_us=context.now_us) for number, line in lines if not line.isspace()]

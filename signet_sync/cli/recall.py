@@ -142,15 +142,7 @@ def open_(context: Context, session: str | None, wanted: str | None) -> None:
             raise UsageError("an event has no file of its own", hint="omit --path", code="no-such-file")
         show_source(context, session)
         return
-    try:
-        document = context.ask("open_session", session=session)
-    except UsageError as error:
-        from signet_sync.formats.handle import HANDLE, LETTERS, name_kind  # only for this error
-
-        if error.code == "unknown-session" and HANDLE.fullmatch(session):
-            kind = name_kind(LETTERS[session.removeprefix("^")[0]])
-            error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
-        raise
+    document = context.ask("open_session", session=session)
     if wanted is not None:
         paths = newest_paths(document)
         if wanted not in paths:

@@ -84,6 +84,14 @@ def _show(document: dict[str, Any]) -> None:
         click.echo(f"    {one['message']} → signet-sync entity check")
 
 
+def show_counts(counts: dict[str, int]) -> None:
+    """Prints how many files have each verdict."""
+    click.echo(
+        f"{counts['indexed']} valid · {counts['invalid']} invalid · {count_noun(counts['violation'], 'violation')}"
+        f" · {counts['tombstoned']} should be gone · {counts['ignored']} ignored"
+    )
+
+
 def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:
     """Prints problems one by one with remedies, foreign files and notes as counts."""
     foreign = [p for p in problems if p["code"] in ("foreign-name", "temporary")]

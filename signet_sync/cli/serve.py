@@ -49,8 +49,6 @@ def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:
     context.log_to_person()
     place, shared = context.place(anyway=True), scope == "shared"
     memory = ServedMemory(place, agent, shared=shared, read_only=read_only, all_tools=tools == "all")
-    if sys.stdin.isatty():
-        context.say(f"serving the memory of agent {agent} to a coding agent on stdin and stdout; Ctrl-C ends it")
     return server.serve(memory)
 
 

@@ -42,10 +42,9 @@ class Model(ABC):
 
     here = False  # whether it is in this process
 
-    def __init__(self, choice: MeaningChoice, name: str, made_by: str) -> None:
+    def __init__(self, name: str, made_by: str) -> None:
         """Tries the model, which is called `name` and known by its digest, or where it is asked."""
-        usual = next(((q, p) for part, q, p in _PREFIXES if part in name.lower()), ("", ""))
-        self._prefixes = choice.query_prefix or usual[0], choice.passage_prefix or usual[1]
+        self._prefixes = next(((q, p) for part, q, p in _PREFIXES if part in name.lower()), ("", ""))
         self.dimensions = 0
         self.dimensions = self.embed(["which words"], 10.0).shape[1]
         self.key = f"{self.dimensions} {made_by} {self._prefixes[1]}"
@@ -91,7 +90,7 @@ class _Files(Model):
             self._tokens.enable_truncation(_TOKENS)
             self._tokens.no_padding()
             self._session = onnxruntime.InferenceSession(file.name, options, providers=["CPUExecutionProvider"])
-            super().__init__(choice, os.path.basename(choice.folder.rstrip("/")), digest[:16])
+            super().__init__(os.path.basename(choice.folder.rstrip("/")), digest[:16])
         except Exception as error:  # onnxruntime and tokenizers raise plain exceptions of their own
             message = f"the model cannot be loaded ({type(error).__name__})"
             raise ConfigError(message, path=choice.folder, hint="") from error
@@ -121,7 +120,7 @@ class _Server(Model):
         self._provider = HttpProvider(
             endpoint=server.endpoint, model=server.model, timeout=0.0, key=key_of(server, environ), name=server.provider
         )
-        super().__init__(choice, server.model, f"{server.provider} {server.model}")
+        super().__init__(server.model, f"{server.provider} {server.model}")
 
     def _made(self, texts: Sequence[str], seconds: float) -> object:
         document = {"model": self._provider.model, "input": texts, "encoding_format": "float"}

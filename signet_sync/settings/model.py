@@ -156,10 +156,6 @@ class Settings:
     meaning_endpoint: str = _setting("", "meaning.endpoint", "Base URL of the server; empty: the provider's own.")
     meaning_api_key_env: str = _setting("", "meaning.api_key_env", "Environment variable with the key.")
     meaning_api_key_file: str = _setting("", "meaning.api_key_file", "File with only the key, readable only by you.")
-    meaning_query_prefix: str = _setting(
-        "", "meaning.query_prefix", "Put before a question; empty: what is usual for a model of this name."
-    )
-    meaning_passage_prefix: str = _setting("", "meaning.passage_prefix", "Put before a text, likewise.")
     fleet_url: str = _setting(
         "", "fleet.url", "Where the agent shares this machine's rows: a folder or a URL; empty: nowhere."
     )

@@ -47,12 +47,10 @@ class ModelChoice(NamedTuple):
 
 
 class MeaningChoice(NamedTuple):
-    """The model that makes vectors: files in a folder, else a server; and what is put before texts for it."""
+    """The model that makes vectors: files in a folder, else a server."""
 
     folder: str
     server: ModelChoice
-    query_prefix: str = ""
-    passage_prefix: str = ""
 
 
 def may_ask_model(settings: "Settings") -> bool:
@@ -74,15 +72,14 @@ def resolve_meaning(settings: "Settings") -> MeaningChoice | None:
     Raises `ConfigError` if it lacks what its provider needs.
     """
     chosen = settings.recall_meaning
-    prefixes = settings.meaning_query_prefix, settings.meaning_passage_prefix
     if chosen in ("off", "paused"):
         return None
     if chosen not in SERVERS:
         folder = os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
-        return MeaningChoice(folder, ModelChoice("none"), *prefixes)
+        return MeaningChoice(folder, ModelChoice("none"))
     keys = ("model", "endpoint", "api_key_env", "api_key_file")
     written = ModelChoice("none", chosen, **{key: getattr(settings, f"meaning_{key}") for key in keys})
-    return MeaningChoice("", _read_choice("meaning", written), *prefixes)
+    return MeaningChoice("", _read_choice("meaning", written))
 
 
 def _read_choice(name: str, written: ModelChoice) -> ModelChoice:

@@ -151,8 +151,6 @@ def test_names_that_mean_nothing_or_too_much(vault):
     assert json_error(vault.call("render", "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
     for more in ((), ("--words",)):
         assert "agent 'other' has neither" in vault.call("recall", "x", *more, "--agent", "other").err
-    for name in ("m-aaaaaaaaaaaa", "^s-aaaaaa"):
-        assert f"expand {name}" in one_line_error(vault.call("open", name), 2)
     answer = vault.call("open", numbered(1)["session_id"], "--path", "compaction")
     assert "no compaction" in one_line_error(answer, 2) and "summary" in answer.err
 
@@ -350,12 +348,6 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert "not empty" in one_line_error(call("demo", "mine"), 2)
     assert tree(tmp_path / "mine") == before
     assert not (tmp_path / "machine/home/.agents").exists()
-
-
-def test_a_new_workspace_is_made_where_path_or_workspace_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert call("init", "--workspace", "there").code == 0
-    assert (tmp_path / "there/memory").is_dir()
 
 
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):

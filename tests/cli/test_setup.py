@@ -88,16 +88,6 @@ def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.Mo
     assert call("recall", asked["question"], "--json").json["hits"][0]["text"].startswith(asked["answer"].rstrip("…"))
 
 
-def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
-    past(machine)
-    before = tree(machine)
-    answer = call("setup", "--dry-run")
-    assert answer.code == 0, answer
-    for words in ("would create", "would connect claude-code", "import 1 transcript (claude-code 1)", "nothing was"):
-        assert words in answer.out
-    assert tree(machine) == before and not Path(os.environ["SIGNET_STATE"]).exists()
-
-
 def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
     recent = past(machine).path
     os.utime(recent)

@@ -118,40 +118,12 @@ def hang(handler: Handler, texts: list[str]) -> None:
     handler.server.stopped.wait(600)
 
 
-def drip(handler: Handler, texts: list[str]) -> None:
-    """Sends a byte now and then: no single read ever takes too long."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "100000")
-    handler.end_headers()
-    while not handler.server.stopped.wait(0.05):
-        handler.wfile.write(b" ")
-        handler.wfile.flush()
-
-
-def die_midway(handler: Handler, texts: list[str]) -> None:
-    raw = json.dumps(document([handler.server.model(text) for text in texts])).encode()
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(raw)))
-    handler.end_headers()
-    handler.wfile.write(raw[: len(raw) // 2])
-    handler.close_connection = True
-    handler.connection.shutdown(2)
-
-
-def hang_up(handler: Handler, texts: list[str]) -> None:
-    handler.close_connection = True
-    handler.connection.shutdown(2)
-
-
 def say_vectors(make: Callable[[list[str]], Sequence[Any]]) -> Act:
     return lambda handler, texts: handler.say(document(make(texts)))
 
 
 FAULTS: dict[str, Act] = {
     "hangs": hang,
-    "drips": drip,
-    "dies midway": die_midway,
-    "hangs up": hang_up,
     "other dimensions": say_vectors(lambda texts: [hashed(text, DIMENSIONS // 2) for text in texts]),
     "no numbers": say_vectors(lambda texts: [[float("nan")] * DIMENSIONS for _ in texts]),
     "infinite": say_vectors(lambda texts: [[1e300] * DIMENSIONS for _ in texts]),

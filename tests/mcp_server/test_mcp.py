@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from transcript_builder import SESSION, TranscriptBuilder, fired, store
 from workbench import ROOT, Vault, call
 
 from signet_sync.cli.main import Context
@@ -481,26 +478,6 @@ def test_who_may_not_write_does_not_move_the_recall_signals_either(machine: Mach
     assert machine.vault.rows("select count(*) from recall_events") > before
 
 
-# ── sessions that run ──
-
-
-def test_what_a_running_session_says_is_found_and_followed_by_its_own_agent_alone(machine: Machine) -> None:
-    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
-    talk.user("Where does the curlew nest?", 10)
-    fired(machine.vault, talk, "Stop")
-    talk.assistant("The curlew nests in the heath.", 20)  # no hook has told of it
-    found = said(asked(machine.memory(), "memory_recall", query="nests in the heath"))
-    assert "The curlew nests in the heath." in found
-    handle = re.search(rf"session ({SESSION}#\d+) \(", found)
-    assert handle, found
-    assert "The curlew nests" in said(asked(machine.memory(), "memory_expand", handle=handle[1]))
-    assert "live: 2 turns" in said(asked(machine.memory(), "session_open", session=SESSION))
-    other = machine.memory(agent_id="other")
-    assert "heath" not in said(asked(other, "memory_recall", query="nests in the heath"))
-    for name, named in (("memory_expand", {"handle": handle[1]}), ("session_open", {"session": SESSION})):
-        assert code_of(asked(other, name, **named)) in ("unknown-handle", "unknown-session")
-
-
 # ── removal ──
 
 
@@ -552,33 +529,6 @@ def test_it_ends_in_peace(machine: Machine, leave: Callable[[Any], None], code: 
         assert process.wait(300) == code
         assert process.stderr.read() == b""
         assert process.stdout.read() == b""
-
-
-ANYTHING = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(st.characters(exclude_categories=[]), max_size=80),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=8,
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data: st.DataObject) -> None:
-    memory = machine.memory()
-    offer = data.draw(st.sampled_from([one for one in tools.OFFERS if one.name != "memory_checkpoint"]))
-    fields = {
-        name: data.draw(st.one_of(ANYTHING, st.text(min_size=1, max_size=40))) for name in offer.takes.model_fields
-    }
-    given = {name: value for name, value in fields.items() if data.draw(st.booleans())}
-    found = result_of(tools.call(memory, offer, given))
-    found.content[0].text.encode()
-    if found.is_error:
-        assert code_of(found) != "unexpected", (offer.name, given)
 
 
 def test_an_agent_creates_and_proposes_with_these_tools_alone(machine: Machine) -> None:
