@@ -24,11 +24,11 @@ from benchmarks.labelled import Record, sessions_of, share, workspace
 from signet_sync.pages import context
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
-from signet_sync.pages.store.views import sessions_of as sessions_of_paths
 from signet_sync.recall.operations import recall
 from signet_sync.recall.search import Within
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.sessions import projects
 from signet_sync.text.prompt import find_search_words
 
 ELSEWHERE = "/nowhere/at/all"
@@ -164,8 +164,8 @@ class Answers:
     def recalled(self, question: str) -> list[str]:
         """The sessions of the hits of `recall`, each once, the best first."""
         paths = [hit.path for hit in recall(self.database, question, Within("default")) if hit.path]
-        known = sessions_of_paths(self.database, paths)
-        return list(dict.fromkeys(known[path] for path in paths if path in known))
+        known = projects(self.database, paths)
+        return list(dict.fromkeys(known[path][0] for path in paths if path in known))
 
     def sessions(self, prompt: str, folder: str) -> list[str]:
         """The sessions of the lines that are injected; "" for a line without one."""
@@ -174,8 +174,8 @@ class Answers:
             return []
         _, belongs = context.name_project(folder)
         hits = worth_injecting(self.database, "default", words, belongs)[:MOST_INJECTED]
-        known = sessions_of_paths(self.database, [hit.path for hit in hits if hit.path])
-        return [known.get(hit.path or "", "") for hit in hits]
+        known = projects(self.database, [hit.path for hit in hits if hit.path])
+        return [known.get(hit.path or "", ("", None))[0] for hit in hits]
 
 
 def quality(sessions: Sequence[Record], half: int | None, misses: bool) -> Iterator[str]:

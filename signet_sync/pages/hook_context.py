@@ -23,7 +23,7 @@ from signet_sync.formats.filename import tombstone_name
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import neutral
-from signet_sync.formats.paths import TOMBSTONES, running_session
+from signet_sync.formats.paths import RUNNING, TOMBSTONES
 from signet_sync.formats.timestamps import short_day
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.memories.score import day_start
@@ -188,13 +188,15 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
         from signet_sync.pages.at_hand import marks
         from signet_sync.pages.project_context import project_text
         from signet_sync.pages.store import views
+        from signet_sync.sync.store import sessions
 
         name, belongs = context.name_project(session.project)
         itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
         seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
-        paths = {one.path for some in (seen.threads, seen.statements) for one in some}
-        sources = paths if of_itself else {path for path in paths if running_session(path) is not None}
-        own = {one for one, of in views.sessions_of(database, sources).items() if of == session.id}
+        own = {RUNNING + session.id}
+        if of_itself:
+            paths = {one.path for some in (seen.threads, seen.statements) for one in some}
+            own |= {path for path, (of, _) in sessions.projects(database, paths).items() if of == session.id}
         deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])
 
     def skip(line: Line) -> bool:
@@ -249,15 +251,17 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
         return Injection("")
     from signet_sync.pages.at_hand import marks
     from signet_sync.pages.store import views
+    from signet_sync.sync.store import sessions
 
     given, now_us = _read_record(session).ids, time.time_ns() // 1000
     mark, view = "", None
     with suppress(NoIndex), _readable_index(session, _LONGEST_MOMENT) as database:
         name, belongs = context.name_project(session.project)
         found = views.standing(database, session.agent_id, now_us, belongs) if name else []
-        itself = views.sessions_of(database, {one.path for one in found if one.path})
+        of_paths = sessions.projects(database, {one.path for one in found})
         for one in found:
-            if one.id not in given and itself.get(one.path or "") != session.id and names(one, moment):
+            itself = one.path == RUNNING + session.id or of_paths.get(one.path, ("",))[0] == session.id
+            if one.id not in given and not itself and names(one, moment):
                 mark = marks(session.project, [one], views.deeds(database, session.agent_id, [one.id])).get(one.id, "")
                 view = one
                 break

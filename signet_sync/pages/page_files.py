@@ -8,7 +8,6 @@ from contextlib import nullcontext, suppress
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.filename import names_in
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, log_pages, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
@@ -85,8 +84,9 @@ def write(
             raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
         existing = found.raw if isinstance(found, Found) else None
         merged = managed_block.merge(existing, text)
-        if existing is not None and merged.keep == ("signet", existing):
-            merged = merged._replace(keep=("signet", drop_removed(workspace, path, existing)))
+        signets = merged.keep is not None and merged.keep[0] == "signet"
+        if signets and existing and shows_removed(workspace, page_agent(path) or DEFAULT_AGENT, existing):
+            merged = merged._replace(keep=None)  # Signet can make its page again
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
@@ -182,25 +182,3 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
                 continue
             if (raw := block_of_ours(workspace.root, path)) is not None:
                 yield agent_id, path, raw
-
-
-# ── Signet's pages ──
-
-
-# What a row of Signet's session log says of a session: its key or id, and its sentence.
-_ROW = late(rb"\| session=([^|]*?) \| project=[^|]*\| (.*?)(?: \[\[|$)")
-_LEAST = 8  # bytes of a word by which other lines of the session are found
-
-
-def drop_removed(workspace: Workspace, path: str, page: bytes) -> bytes:
-    """Returns a page of Signet without the lines of removed sessions."""
-    database, agent_id = workspace.database, page_agent(path) or DEFAULT_AGENT
-    if not tombstones_store.any_removed(database):
-        return page
-    words: set[bytes] = set()
-    for line in page.split(b"\n"):
-        if names_in(line) and tombstones_store.find_named(database, agent_id, line):
-            words.add(line)
-            for row in _ROW.findall(line):
-                words.update(word for word in row if len(word) >= _LEAST)
-    return managed_block.drop_lines(page, lambda line: any(word in line for word in words)) if words else page

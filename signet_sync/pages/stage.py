@@ -196,9 +196,8 @@ def _keep_other_rows(run: Pass, agent_id: str) -> None:
     if text is None or not pages.is_without_rows(workspace.database, agent_id):
         return
     shown = "".join(f"{line}\n" for line in text.split("\n") if _MEMORY.search(line)).encode()
-    kept = page_files.drop_removed(workspace, path, shown)
-    if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
-        conflict_copies.keep_copy(workspace, path, "user", kept, run.request.now_us)
+    if shown and not page_files.shows_removed(workspace, agent_id, shown):
+        conflict_copies.keep_copy(workspace, path, "user", shown, run.request.now_us)
         how = "signet-sync backup create FILE there, then signet-sync backup restore FILE here"
         run.outcome.trouble.append(f"{path} showed memories of another machine, which are not here: {how}")
 

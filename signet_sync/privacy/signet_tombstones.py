@@ -16,7 +16,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
 from signet_sync.storage.database.connection import Database
@@ -107,9 +107,9 @@ def take_in(run: Pass) -> None:
     except (SignetSyncError, OSError) as error:
         trouble = f"{error.path}: {error.message}" if isinstance(error, SignetSyncError) else reason(error)
         trouble += "; what Signet removed is not removed here until it can"
-    if trouble != pages.signet_trouble(database):
+    if trouble != (database.state(*SIGNET_TROUBLE) or ""):
         with database.transaction():
-            pages.set_signet_trouble(database, trouble)
+            database.set_state(*SIGNET_TROUBLE, trouble or None)
         if trouble:
             workspace.events.append(trouble)
 

@@ -17,7 +17,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
 from signet_sync.pages import conflict_copies, page_files
-from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.statements import word_files
 from signet_sync.storage import files
 from signet_sync.sync.store import tombstones as tombstones_store
@@ -50,7 +50,7 @@ def _may_have_removed(run: Pass) -> bool:
     """
     root, paths = run.workspace.root, run.request.paths
     there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
-    if not there and not pages.signet_trouble(run.database):
+    if not there and not run.database.state(*SIGNET_TROUBLE):
         return False
     if run.workspace.touch_nothing or not os.path.isdir(f"{root}/{MEMORY}"):
         return False

@@ -38,15 +38,13 @@ _DONE_TITLES: dict[Kind, str] = {
     "blocker": "resolved|fixed",
 }
 _DONE: dict[str, Kind] = {title: kind for kind, titles in _DONE_TITLES.items() for title in titles.split("|")}
-# Of these, what follows a struck text stands for itself: "~~Postgres~~ SQLite".
-_REPLACED = frozenset[Kind](("decision", "constraint", "preference", "person", "note"))
 
 _HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
 _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
-_STRUCK = late(r"~~(?!~)([^~]+)~~")
+_STRUCK = late(r"~~[^~]+~~")
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
 _BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
@@ -68,9 +66,9 @@ _END = " \t.!?;:,…。！？；：，、"
 def items(body: str, *, own: bool = False) -> tuple[Item, ...]:
     """Returns the items under known headings of a (sanitized) body, by line; text inside code fences is ignored.
 
-    List items and paragraphs count, flattened, the first `ITEMS_PER_ARTIFACT`; ticked and struck ones are done, and
-    those under a heading such as *Done* or *Resolved*. A repeated item of one kind counts at its last occurrence. In a
-    digest of our `own`, a person says the decisions and constraints without a mark, and the agent all else.
+    List items and paragraphs count, flattened, the first `ITEMS_PER_ARTIFACT`; those ticked or begun with struck text
+    are done, and those under a heading such as *Done* or *Resolved*. Of a repeated item of one kind the last counts.
+    In a digest of our `own`, a person says the decisions and constraints without a mark, and the agent all else.
     """
     found: dict[tuple[Kind, str], Item] = {}
     for kind, done, text, line in _sections(body):
@@ -142,13 +140,11 @@ def _read_title(title: str) -> tuple[Kind, bool] | None:
 def _items(kind: Kind, text: str, line: int, *, done: bool) -> Iterator[Item]:
     """Yields the items of a section."""
     for begun, words, ticked in _list_entries(text, line):
-        raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _part_item(raw, kind) if raw.startswith("~~") else ((raw, False),):
-            flat = flatten(unescape(said), ITEM_LENGTH)
-            block = _BLOCK.match(flat)
-            shown = flat[block.end() :] if block is not None else flat
-            if _says_something(shown):
-                yield Item(kind, shown, begun, done or ticked or struck)
+        said, struck = words[: 8 * ITEM_LENGTH], _STRUCK.match(words) is not None
+        said = said.replace("~~", "") if struck else said
+        shown = _BLOCK.sub("", flatten(unescape(said), ITEM_LENGTH), count=1)
+        if _says_something(shown):
+            yield Item(kind, shown, begun, done or ticked or struck)
 
 
 def _says_something(text: str) -> bool:
@@ -177,18 +173,6 @@ def _list_entries(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
             fenced = not fenced
         elif item is not None:
             begun, ticked, paragraph = line, item[1] is not None and item[1] != " ", [item[2].strip()]
-
-
-def _part_item(words: str, kind: Kind) -> Iterator[tuple[str, bool]]:
-    """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
-    struck = _STRUCK.match(words)
-    if struck is None:
-        yield words, False
-        return
-    yield struck[1], True
-    rest = words[struck.end() :].lstrip(" :,;→>-–—")
-    if kind in _REPLACED and rest[:1].isalnum():
-        yield rest, False
 
 
 def list_stated(found: Outcome) -> tuple[Item, ...]:

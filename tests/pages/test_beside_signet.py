@@ -97,17 +97,15 @@ def test_text_above_signets_page_is_a_persons(vault):
     assert vault.page().startswith(NOTE) and "<!-- signet:begin -->" in vault.page()
 
 
-def test_what_was_removed_is_not_kept_with_signets_page(vault, daemon):
+def test_signets_page_is_not_kept_if_it_shows_what_was_removed(vault, daemon):
     removed = numbered(1)
     path = next(vault.memory.glob("2026-03-28*--summary.md")).name
     sentence, session = removed["memory_sentence"], removed["session_id"]
     row = f"- {NOW} | session={session} | project=lantern | {sentence} [[memory/{path}|summary]]"
-    text = f"## Thread Heads (Tier 2)\n\n### lantern\n- {sentence}\n- kept\n\n## Temporal Index\n\n{row}\n- {session}\n"
+    text = f"## Thread Heads (Tier 2)\n\n### lantern\n- {sentence}\n\n## Temporal Index\n\n{row}\n- {session}\n"
     Signet(vault.root).page(text)
     assert vault.call("remove", removed["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW).code == 0
     take_over(vault)
     vault.reindex()
-    (kept,) = vault.root.glob("MEMORY.signet-*.md")
-    assert "- kept" in kept.read_text()
-    for place in (kept, vault / "MEMORY.md"):
-        assert session not in place.read_text() and sentence not in place.read_text()
+    assert not list(vault.root.glob("MEMORY.signet-*.md"))
+    assert session not in vault.page() and sentence not in vault.page()

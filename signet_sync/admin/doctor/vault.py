@@ -21,7 +21,7 @@ from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.pages import conflict_copies
 from signet_sync.pages.others import HOLD, daemon_pid, replaced
-from signet_sync.pages.store.pages import signet_trouble
+from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.settings import model
 from signet_sync.storage import writing
 from signet_sync.storage.database import native_backup
@@ -169,7 +169,7 @@ def settings(target: Installation) -> list[Finding]:
 
 def signet(target: Installation) -> list[Finding]:
     """Checks whether a Signet daemon would also write MEMORY.md, and whether its database could be read."""
-    trouble = target.query(signet_trouble)
+    trouble = target.query(lambda database: database.state(*SIGNET_TROUBLE))
     remedy = "see to that database, or move it away; the next full pass reads it again"
     return [*([warning("signet-database", display(trouble), remedy)] if trouble else []), *_daemon(target)]
 

@@ -229,20 +229,10 @@ def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], l
 
 # ── another writer in this workspace ──
 
-_SIGNET = "beside_signet"
+SIGNET_TROUBLE = ("beside_signet", "trouble")  # of which state it is what was last reported about Signet's database
 
 
 def is_without_rows(database: Database, agent_id: str) -> bool:
     """Returns whether an agent has no memory, and none was ever forgotten here."""
     some = "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from forgotten_memories)"
     return not database.value(some, (agent_id,))
-
-
-def signet_trouble(database: Database) -> str:
-    """Returns what was last reported about Signet's database; empty if it could be read."""
-    return database.state(_SIGNET, "trouble") or ""
-
-
-def set_signet_trouble(database: Database, trouble: str) -> None:
-    """Records what was reported about Signet's database. In the caller's transaction."""
-    database.set_state(_SIGNET, "trouble", trouble or None)

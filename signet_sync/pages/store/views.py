@@ -10,7 +10,6 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from signet_sync.formats.handle import id_of
-from signet_sync.formats.paths import running_session
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import quotes
@@ -350,17 +349,6 @@ def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, T
         (agent_id, json.dumps(sorted(set(paths)))),
     )
     return {path: Told(*row) for path, *row in found}
-
-
-def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
-    """Returns by path of an artifact, or of a running session's source, the id of its session."""
-    wanted = set(paths)
-    found = database.execute(
-        "select a.source_path, a.session_id from json_each(?) p"
-        " cross join memory_artifacts a on a.source_path = p.value",
-        (json.dumps(sorted(wanted)),),
-    )
-    return {**dict(found), **{path: session for path in wanted if (session := running_session(path)) is not None}}
 
 
 def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
