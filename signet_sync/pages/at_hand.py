@@ -157,10 +157,8 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
             for (at, *_, names), some in zip(log, titles, strict=True):
                 if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
                     changed |= files[view.id] & names
-            there = changed | {one for one in files[view.id] if changed and os.path.isfile(os.path.join(folder, one))}
             if changed:
-                count = f"{len(changed)} of its {len(there)} files" if len(there) > 1 else "its file"
-                found[view.id] = f" ({count} changed since)"
+                found[view.id] = f" ({len(changed)} of its files changed since)"
     return found
 
 

@@ -47,14 +47,13 @@ def tree(root: str, folder: str = "") -> Iterator[str]:
 
 def copies(root: str) -> list[str]:
     """Lists the copies that we kept of displaced pages, and those that sync services made or make just now."""
-    found = []
-    for path in tree(root):
+
+    def is_temporary(path: str) -> bool:
         folder, slash, name = path.rpartition("/")
         page = _PAGE.search(name) if find_ignored_code(name) == "temporary" else None
-        passing = page is not None and page_agent(f"{folder}{slash}{page[0]}") is not None
-        if passing or KEPT_COPY.fullmatch(path) or original_of(path) is not None:
-            found.append(path)
-    return found
+        return page is not None and page_agent(f"{folder}{slash}{page[0]}") is not None
+
+    return [path for path in tree(root) if is_temporary(path) or KEPT_COPY.fullmatch(path) or original_of(path)]
 
 
 def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:
@@ -147,13 +146,8 @@ class Copy(NamedTuple):
 
 def find(root: str) -> list[Copy]:
     """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
-    found = []
-    for path in tree(root):
-        original = original_of(path)
-        if original is not None:
-            owner = AGENT_FOLDER.match(path)
-            found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))
-    return found
+    found = ((path, original_of(path), AGENT_FOLDER.match(path)) for path in tree(root))
+    return [Copy(path, of, owner[1] if owner else DEFAULT_AGENT) for path, of, owner in found if of is not None]
 
 
 def clear(workspace: Workspace) -> list[str]:

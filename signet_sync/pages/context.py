@@ -6,12 +6,11 @@ marked as data.
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from signet_sync.capture.injections import QUOTED
 from signet_sync.formats.handle import HANDLE, handle
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, neutral
-from signet_sync.formats.paths import file_of, head_page, normalize_path
+from signet_sync.formats.paths import head_page, normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve
 from signet_sync.pages.board import Size
@@ -19,9 +18,6 @@ from signet_sync.pages.sections import inert, plain
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import flatten, page_line
-
-if TYPE_CHECKING:
-    from signet_sync.pages.project_context import ContextText
 
 LIMIT = 10_000  # characters; some harnesses put longer text into a file and show its beginning
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
@@ -51,7 +47,7 @@ class SessionContext(NamedTuple):
 
 
 # Makes the text on the project within a limit, measured by a size.
-Memory = Callable[[int, Size], "ContextText"]
+Memory = Callable[[int, Size], SessionContext]
 
 
 def compose(
@@ -95,12 +91,9 @@ def compose(
     made = memory(limit, size)
     left = limit - (cost(made.text.split("\n"), size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
-    sources[:0] = dict.fromkeys(path for line in made.lines if (path := file_of(line.path)) is not None)
-    # Without handles: when a project gets its origin, its ids change and its words do not.
-    quotes = ((words, f"{QUOTED}{of}") for words, of in made.quotes.items())
-    lines[:0] = [*((line.text, line.id) for line in made.lines), *quotes]
+    sources[:0] = made.sources
     crowded = not text and bool(sources or made.left_out)
-    return SessionContext(text, sources, troubles, crowded, lines, made.left_out)
+    return SessionContext(text, sources, troubles, crowded, [*made.lines, *lines], made.left_out)
 
 
 def beginning(raw: bytes, enough: int) -> str:

@@ -137,7 +137,7 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
 
     if not shared:
         try:
-            memory = _read_memory(session, known, told, of_itself=record is not None)
+            memory = _read_memory(session, known, of_itself=record is not None)
         except RemovalUnfinished:
             shared = True
         except NoIndex:
@@ -155,9 +155,7 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
 
 
 def _read_harness_texts(session: HookSession) -> set[str]:
-    """Returns the texts, and their lines, that the harness gives the session anyway: of its home and the repository."""
-    from signet_sync.statements.sections import normal
-
+    """Returns the texts that the harness gives the session anyway: of its home and the repository."""
     facts, told = registry.facts(session.harness), set[str]()
     places = [*facts.homes(os.environ)]
     if folder := session.project:
@@ -167,19 +165,12 @@ def _read_harness_texts(session: HookSession) -> set[str]:
     for place in places:
         for name in facts.instructions:
             with suppress(OSError, ValueError):
-                text = small_text(os.path.join(place, name), _FILE_LIMIT) or ""
-                told |= {text, *(normal(line.lstrip("-*+> \t")) for line in text.split("\n"))}
-    return told - {""}
+                told.add(small_text(os.path.join(place, name), _FILE_LIMIT) or "")
+    return told
 
 
-def _is_told(text: str, told: set[str]) -> bool:
-    from signet_sync.statements.sections import BY_AGENT, normal
-
-    return bool(text) and normal(text.removesuffix(BY_AGENT).rstrip()) in told
-
-
-def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[str], *, of_itself: bool) -> Memory:
-    """Returns what makes the text on the project at hand, without lines that are `told`. Raises `NoIndex`.
+def _read_memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory:
+    """Returns what makes the text on the project at hand. Raises `NoIndex`.
 
     Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
     that, for no compaction has taken it.
@@ -200,15 +191,12 @@ def _read_memory(session: HookSession, known: Callable[[str], bool], told: set[s
         deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])
 
     def skip(line: Line) -> bool:
-        return known(line.text) or line.path in own or _is_told(line.statement, told)
-
-    def has(words: str) -> bool:
-        return known(words) or _is_told(words.partition(": ")[2].strip("“”"), told)
+        return known(line.text) or line.path in own
 
     def stale(ids: set[str]) -> dict[str, str]:
         return marks(session.project, [one for one in seen.statements if one.id in ids], deeds)
 
-    return partial(project_text, seen, name, now_us, skip=skip, known=has, stale=stale)
+    return partial(project_text, seen, name, now_us, skip=skip, known=known, stale=stale)
 
 
 def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
@@ -222,8 +210,7 @@ def _find_hits(session: HookSession, words: str, given: set[str]) -> list[Prompt
         found = worth_injecting(
             database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
         )
-    told = _read_harness_texts(session) if found else set()
-    return [hit for hit in found if not _is_told(hit.text, told)]
+    return found
 
 
 # ── at an edit, a command or a failure ──
@@ -311,17 +298,8 @@ def _names_command(view: StatementView, command: str) -> bool:
     if view.kind == "tried":
         tried = _QUOTED.search(view.text)
         return tried is not None and tried[1] in parts
-    return any(re.search(rf"(?<![\w./-]){re.escape(said)}(?![\w/-])", view.text) for said in _list_command_names(parts))
-
-
-def _list_command_names(parts: set[str]) -> Iterator[str]:
-    """Yields the words by which a statement names a command: all of them, or the first three."""
-    for part in parts:
-        words = part.split()
-        if len(words) > 1 and (words[0] not in _LOOKS or len(words) > 2):
-            yield part
-            if len(words) > 3:
-                yield " ".join(words[:3])
+    said = [part for part in parts if len(part.split()) > (2 if part.split()[0] in _LOOKS else 1)]
+    return any(re.search(rf"(?<![\w./-]){re.escape(part)}(?![\w/-])", view.text) for part in said)
 
 
 def _names_error(text: str, moment: Moment) -> bool:

@@ -197,8 +197,6 @@ def _projects_called(database: Database, agent_id: str, project: str, path: str 
 def _find_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the projects that a name means, by the last parts of an identity, and those at a path."""
     _, is_at = name_project(path)
-    # A page adds the key that the sessions of a thread share.
-    whole = project.rstrip("/").casefold()
-    ends = tuple(f"/{name}" for name in (whole, whole.partition(" · ")[0]))
+    end = f"/{project.rstrip('/').casefold()}"
     known = views.projects(database, agent_id)
-    return {one for one in known if f"/{one.rstrip('/').casefold()}".endswith(ends) or is_at(one)}
+    return {one for one in known if f"/{one.rstrip('/').casefold()}".endswith(end) or is_at(one)}

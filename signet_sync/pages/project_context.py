@@ -1,15 +1,17 @@
 """Composes the text on a project for a session's start: where it stands, quotes of its last session, what holds."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
 
+from signet_sync.capture.injections import QUOTED
 from signet_sync.digest.sentences import split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import neutral
+from signet_sync.formats.paths import file_of
 from signet_sync.formats.timestamps import day_of, short_day
 from signet_sync.memories.score import day_start
 from signet_sync.pages.board import MORE, Line, Said, Size, blocks, choose
+from signet_sync.pages.context import SessionContext, cost
 from signet_sync.pages.sections import (
     SECTIONS,
     BoardInputs,
@@ -36,15 +38,6 @@ _SUBJECT = 3  # content words; a person's words with fewer only answer
 _LABEL = late(r"(?:outcome|decided|constraint|blocked|open|next(?: steps?)?|preference): ", re.IGNORECASE)
 
 
-class ContextText(NamedTuple):
-    """The text; by the words of each of its lines, the id, of its quotes the session's; what had no room."""
-
-    text: str
-    lines: tuple[Line, ...] = ()
-    quotes: Mapping[str, str] = {}
-    left_out: tuple[str, ...] = ()
-
-
 def project_text(
     seen: BoardInputs,
     project: str,
@@ -55,7 +48,7 @@ def project_text(
     skip: Callable[[Line], bool] = lambda _: False,
     known: Callable[[str], bool] = lambda _: False,
     stale: Callable[[set[str]], Mapping[str, str]] = lambda _: {},
-) -> ContextText:
+) -> SessionContext:
     """Returns the text on the project named `project` within a limit, "" for none; `skip` and `known` are left out.
 
     `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them,
@@ -71,18 +64,18 @@ def project_text(
     headings |= {"earlier": _EARLIER, **({"projects": f"=== Project {name} ==="} if name else {})}
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
-    room = limit - _cost(warning, size)
+    room = limit - cost(warning, size)
     quotes = {words: one for words, one in _list_quotes(seen).items() if not known(words)}
-    for_quotes = min(_cost(quotes, size), int(room * _OF_QUOTES), _QUOTED)
+    for_quotes = min(cost([*quotes], size), int(room * _OF_QUOTES), _QUOTED)
     of_board = candidates(seen._replace(threads=threads), now_us, own)
     earlier = _list_earlier(seen, basename(project), now_us)
-    lines = [line for line in (*of_board, *earlier) if not skip(line)]
-    marks = stale({line.id for line in sorted(lines, key=lambda line: line.rank)[:_MARKED]})
-    lines = [line._replace(mark=marks.get(line.id, "")) for line in lines]
-    board = choose(lines, headings, room - for_quotes, lambda line: size(neutral(line)))
+    told_of = [line for line in (*of_board, *earlier) if not skip(line)]
+    marks = stale({line.id for line in sorted(told_of, key=lambda line: line.rank)[:_MARKED]})
+    marked = [line._replace(mark=marks.get(line.id, "")) for line in told_of]
+    board = choose(marked, headings, room - for_quotes, lambda line: size(neutral(line)))
     parts = {heading: [heading, *map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
     more = [MORE, ""] if parts and board.left else []
-    room -= sum(_cost(part, size) for part in (*parts.values(), more))
+    room -= sum(cost(part, size) for part in (*parts.values(), more))
 
     chosen = tuple(line for some in board.lines.values() for line in some)
     told = Said()
@@ -94,11 +87,10 @@ def project_text(
     text = [*warning, *standing, *last, *(line for part in parts.values() for line in part), *more]
     of = seen.quoted.id if seen.quoted is not None else ""
     left = *(line.text for line in board.left), *(words for words in quotes if words not in shown)
-    return ContextText("\n".join(text).strip("\n"), chosen, dict.fromkeys(shown, of), left)
-
-
-def _cost(lines: Iterable[str], size: Size) -> int:
-    return sum(size(line) + 1 for line in lines)
+    sources = dict.fromkeys(path for line in chosen if (path := file_of(line.path)) is not None)
+    # Without handles: when a project gets its origin, its ids change and its words do not.
+    lines = [*((line.text, line.id) for line in chosen), *((words, f"{QUOTED}{of}") for words in shown)]
+    return SessionContext("\n".join(text).strip("\n"), [*sources], [], lines=lines, left_out=left)
 
 
 def _list_earlier(seen: BoardInputs, name: str, now_us: int) -> Iterator[Line]:

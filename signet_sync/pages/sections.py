@@ -16,12 +16,10 @@ from signet_sync.text.digest_mark import ASKED
 from signet_sync.text.phrases import QuotedSession, count_noun
 from signet_sync.text.sentences import (
     basename,
-    content_words,
     drop_rest,
     escape,
     flatten,
     is_template,
-    outside_code,
     page_cell,
     shorten,
 )
@@ -47,10 +45,7 @@ _MARKS = {"agent": " (agent)"}
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
 _ENDED = late(r"[ \t]*\((?:[ \t,;]*\^f-[a-z2-7]{6,12})+\)|[ \t]*(?:\^f-[a-z2-7]{6,12}[ \t,;]*)+(?=\.?$)")
-# Where a sentence may end before its end: between its clauses; a comma may stand in a list.
-_CLAUSE_END = late(r"[;.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
-_COMMA = late(r",(?=\s)|[，、](?=.)")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
@@ -175,8 +170,7 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
     """Returns the lines of everything seen, ranked for the UTC day of `now_us`.
 
     `own` are the projects at hand (`scope_of`; None: a page), which no statement names. Left out is, unless it is
-    pinned: what has no subject; steps and questions that their project did not mention for long; a thread that says
-    nothing.
+    pinned: steps and questions that their project did not mention for long; a thread that says nothing.
     """
     today = day_start(now_us)
     views: list[ThreadView | StatementView] = [*seen.threads, *seen.statements]
@@ -210,8 +204,7 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         text = statement_line(stated, today, named=own is None or scope not in own)
         line = make(view.kind, section, view.id, view.latest_us, text, plain(view.text))
         is_forgotten = view.kind in ("next", "question") and newest[scope] - view.latest_us > _FORGOTTEN_AFTER
-        is_empty = view.kind in ("decision", "next", "blocker", "note") and not _has_subject(view.text)
-        if (is_forgotten or is_empty) and not line.pinned:
+        if is_forgotten and not line.pinned:
             continue
         # What one session says is in the order in which it says it.
         ranked = *line.rank[:3], f"{view.line:06}{view.id}"
@@ -261,18 +254,11 @@ def outcome_of(sentence: str, name: str) -> str:
 
 
 def clause(text: str, width: int) -> str:
-    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that.
+    """Shortens a flattened text to at most `width` characters.
 
     What was asked for goes first; it stands behind what came out.
     """
-    text = text if len(text) <= width else ASKED.sub("", text)
-    if len(text) <= width:
-        return text
-    for end in (_CLAUSE_END, _COMMA):
-        if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
-            kept = outside_code(text[: ends[-1]])
-            return (kept if kept.count("(") <= kept.count(")") else kept[: kept.rfind("(")]).rstrip(" :")
-    return shorten(text, width)
+    return shorten(text if len(text) <= width else ASKED.sub("", text), width)
 
 
 @_kept
@@ -344,11 +330,6 @@ def inert(text: str) -> str:
 def scope_of(project: str | None) -> str:
     """Returns by what the lines of a project are compared: statements and threads may differ in the final slash."""
     return (project or "").strip().rstrip("/")
-
-
-@_kept
-def _has_subject(text: str) -> bool:
-    return bool(content_words(text))
 
 
 def section_of(kind: str) -> str:

@@ -28,9 +28,7 @@ _SAME = 0.75  # of the words of two statements, those that both have
 _DONE = 0.4  # of the words of a step, those that an outcome has
 _DID, _ALIKE = 0.25, 4  # and those that a deed has; words that both have
 _NUMBER = late(r"(?<![\w#./-])\d+(?:[.,]\d+)*(?![\w/-])")
-_DIGIT = late(r"\d")
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
-_ASCII_WORD = late(r"\w+(?:[.:/@#+'-]\w+)*", re.ASCII)  # faster
 # Where the sentence of a session says what it left open, and what it was asked for (a deed only where it is done).
 _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\((?:first )?asked:|$)")
 _ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
@@ -172,10 +170,8 @@ def _end_restated(known: Sequence[Known]) -> _Ends:
 @_kept
 def _words(text: str, *, numbers: bool) -> frozenset[str]:
     """Returns the whole words of a statement; what holds may hold with another number, and a step is of its number."""
-    text = text.casefold()
-    if not numbers and _DIGIT.search(text):
-        text = _NUMBER.sub(" ", text)
-    return frozenset((_ASCII_WORD if text.isascii() else _WORD).findall(text)) - COMMON
+    text = text.casefold() if numbers else _NUMBER.sub(" ", text.casefold())
+    return frozenset(_WORD.findall(text)) - COMMON
 
 
 def _end_carried_out(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:

@@ -61,11 +61,12 @@ def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skip
     seen = full(count)._replace(quoted=QUOTED)
     made = project_text(seen, "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
     assert size(made.text) <= max(limit, 0)
-    shown = [line.text for line in made.lines]
+    lines = [(text, of) for text, of in made.lines if not of.startswith("said ")]
+    shown = [text for text, _ in lines]
     assert not set(shown).intersection(made.left_out)
     assert made.text.count("\n- ") == len(shown)
-    assert all(line.text in made.text for line in made.lines)
-    assert not any(int(line.id[-4:]) in skipped for line in made.lines)
+    assert all(text in made.text for text in shown)
+    assert not any(int(of[-4:]) in skipped for _, of in lines)
 
 
 def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_none():
@@ -81,7 +82,7 @@ def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_n
     assert told[:2] == ["> person: “Light the harbour before the ferry lands.”", "> agent: “The lamp is lit.”"]
     assert told[2].startswith("> person: “The harbour is wide. We ring the bell at night") and told[2].endswith("…”")
     assert told[3:] == ["> agent: “The glass of the pier is clean. … The wick is dry.”"]
-    assert set(made.quotes.values()) == {"s-abcdefgh0001"}
+    assert [of for _, of in made.lines[1:]] == ["said s-abcdefgh0001"] * 4
     many = Quote(1, "agent", NOW, " ".join(f"Lamp {n} of the pier burns." for n in range(400)))
     long = project_text(BoardInputs(quoted=QuotedSession(NOW, (many,))), "", NOW, 5_000, estimate_tokens).text
     assert 700 < estimate_tokens(long) <= 800
@@ -183,4 +184,4 @@ def test_without_a_project_the_newest_threads_of_any_are_shown():
     seen = BoardInputs((thread(30, "/x/lantern"),), others=(thread(1, "/x/other"),))
     here, anywhere = (project_text(seen, name, NOW, 2_000, estimate_tokens) for name in ("/x/lantern", ""))
     assert "(open," in here.text and "other" not in here.text
-    assert [line.id for line in anywhere.lines] == [seen.others[0].id]
+    assert [of for _, of in anywhere.lines] == [seen.others[0].id]
