@@ -133,7 +133,7 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
     told = _read_harness_texts(session)
 
     def known(text: str) -> bool:
-        return text in told or (record is not None and record.knows(text))
+        return text.strip() in told or (record is not None and record.knows(text))
 
     if not shared:
         try:
@@ -165,7 +165,7 @@ def _read_harness_texts(session: HookSession) -> set[str]:
     for place in places:
         for name in facts.instructions:
             with suppress(OSError, ValueError):
-                told.add(small_text(os.path.join(place, name), _FILE_LIMIT) or "")
+                told.add((small_text(os.path.join(place, name), _FILE_LIMIT) or "").strip())
     return told
 
 

@@ -66,10 +66,13 @@ def worth_injecting(
     paths = [one.path for one in found if one.path is not None]
     of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
-    said, named = Said(), prompt.casefold()
+    said, stated, named = Said(), Said(), prompt.casefold()
     closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
     for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
+    for one in found:
+        if one.tier != "session":
+            stated.add(one.text, sentence=True)
     hits = list[PromptHit]()
     for one in found:
         of_session, project = places.get(one.path or "", ("", of_memories.get(one.id)))
@@ -80,7 +83,7 @@ def worth_injecting(
             continue
         shown = _prompt_hit(one)
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
-            pieces = [piece for piece in _pieces(one.text) if not said.holds(piece)]
+            pieces = [piece for piece in _pieces(one.text) if not said.holds(piece) and not stated.holds(piece)]
             text = _tell_session(session, pieces, said)
             shown = shown._replace(text=text, where=f"a session{name_of_project(session.project)}, {one.day}")
         if shown.text:

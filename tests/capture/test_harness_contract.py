@@ -300,7 +300,7 @@ def test_what_claude_code_keeps_of_a_repository_is_found_by_sessions_below_it(
 
 # One of each kind: with a file of its own, with several, in a gateway, and the invented one.
 @pytest.mark.parametrize("harness", ["gemini", "qwen", "openclaw", "quill"], indirect=True)
-def test_a_line_that_the_harness_gives_is_not_given_again(
+def test_a_file_that_the_harness_gives_is_not_given_again(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:
     home, code = tmp_path / "person", tmp_path / "code"
@@ -308,27 +308,21 @@ def test_a_line_that_the_harness_gives_is_not_given_again(
     (code / ".git").mkdir(parents=True)
     (code / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (code / "deck").mkdir()
-    with chdir(code):
-        assert vault.call("remember", "--type", "decision", "Tie the boat with a bowline.").code == 0
-        assert vault.call("remember", "--type", "decision", "Sails are made of hemp.").code == 0
+    (vault.root / "AGENTS.md").write_text("Tie the boat with a bowline.\n")
+    (vault.root / "USER.md").write_text("# Rules\n\n- sails are made of hemp.\n")
     facts, made = registry.facts(harness), sample(harness)
     home_folder = Path(facts.homes({"HOME": str(home)})[0])
     transcript = harness_samples.write(harness, home, TALK, cwd=str(code))
     starts = next(documents for expected, documents in made.STEPS.values() if expected == "all")
     home_folder.mkdir(parents=True, exist_ok=True)
     for number, (place, text) in enumerate({
-        code / "nothing.md": "", code / facts.instructions[0]: "* Tie the boat with a **bowline**\n",
-        home_folder / facts.instructions[0]: "# Rules\n\n- sails are made of hemp.\n",
+        code / "nothing.md": "", code / facts.instructions[0]: "Tie the boat with a bowline.\n",
+        home_folder / facts.instructions[0]: "\n# Rules\n\n- sails are made of hemp.\n",
     }.items()):  # fmt: skip
         place.write_text(text)
         given = {"cwd": str(code / "deck"), "session_id": f"s-{number}"}
         told = "".join(fire(vault, harness, transcript, {**one, **given}) for one in starts)
         assert ["bowline" in told, "hemp" in told] == [number < 1, number < 2], told
-    (code / facts.instructions[0]).write_text(f"{ANSWER}\n")
-    for expected, documents in made.STEPS.values():
-        if expected == "lines":
-            told = "".join(fire(vault, harness, transcript, {**one, "cwd": str(code)}) for one in documents)
-            assert ANSWER not in told
 
 
 @pytest.mark.parametrize("harness", ["claude-code", "codex", "opencode"], indirect=True)  # the last one takes none

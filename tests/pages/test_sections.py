@@ -150,7 +150,7 @@ def test_what_is_forgotten_leaves_the_pages_unless_it_is_pinned():
 
     assert shown(seen) == set("bdg")
     pins = {view.id: Use(pinned=True) for view in statements}
-    assert shown(seen._replace(uses=pins)) == set("abcdeg")
+    assert shown(seen._replace(uses=pins)) == set("abcdg")
     template = "Session x captured durable summary context, preserved lineage metadata, and more."
     silent = BoardInputs([thread_of(sample=template)])
     assert sections.candidates(silent, NOW_US) == []
