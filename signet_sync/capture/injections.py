@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import StateFolder, read_json, write_program
+from signet_sync.text.phrases import QUOTED
 
 KEPT_DAYS = 30.0
 _MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
-QUOTED = "said "  # before the id of the session that a line quotes
 _DAY = 86_400.0  # seconds
 _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
 

@@ -1,6 +1,6 @@
 """Chooses the lines of a page or context: best first, within a budget, each statement once; lays them out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,6 +62,22 @@ class Board(NamedTuple):
     def shown(self) -> frozenset[str]:
         """Returns the ids of the chosen lines."""
         return frozenset(line.id for lines in self.lines.values() for line in lines)
+
+
+class SessionContext(NamedTuple):
+    """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
+
+    `crowded` means that there was something, but none of it fitted. `lines` are what was injected: the text of each
+    line with its id, of a quote with its session's behind `QUOTED`, of a whole file with ""; `left_out` are texts of
+    lines without room.
+    """
+
+    text: str
+    sources: Sequence[str]
+    troubles: Sequence[str]
+    crowded: bool = False
+    lines: Sequence[tuple[str, str]] = ()
+    left_out: Sequence[str] = ()
 
 
 class Said:
@@ -139,6 +155,11 @@ def blocks(board: Board, headings: Mapping[str, str]) -> list[tuple[str, list[st
         if lines:
             found.append((heading, lines))
     return found
+
+
+def cost(lines: Collection[str], size: Size) -> int:
+    """Returns the size of lines with their newlines."""
+    return sum(size(line) + 1 for line in lines)
 
 
 @lru_cache(maxsize=4_000)

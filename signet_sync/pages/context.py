@@ -13,7 +13,7 @@ from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, neut
 from signet_sync.formats.paths import head_page, normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve
-from signet_sync.pages.board import Size
+from signet_sync.pages.board import SessionContext, Size, cost
 from signet_sync.pages.sections import inert, plain
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -28,22 +28,6 @@ SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at ev
 _PER_UNIT = 16  # bytes that fill a limit in any text: a token rarely has more, a character at most four
 _CUT = "\n[No more of this file was read.]"
 _RECALLED = "=== What memory holds on this ==="
-
-
-class SessionContext(NamedTuple):
-    """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
-
-    `crowded` means that there was something, but none of it fitted. `lines` are what was injected: the text of each
-    line with its id, of a quote with its session's behind `QUOTED`, of a whole file with ""; `left_out` are texts of
-    lines without room.
-    """
-
-    text: str
-    sources: Sequence[str]
-    troubles: Sequence[str]
-    crowded: bool = False
-    lines: Sequence[tuple[str, str]] = ()
-    left_out: Sequence[str] = ()
 
 
 # Makes the text on the project within a limit, measured by a size.
@@ -147,11 +131,6 @@ def _beginning(path: str, lines: Sequence[str], room: int, size: Size) -> list[s
 def _is_marker(line: str) -> bool:
     """Returns whether a line is an HTML comment, which only marks a part of MEMORY.md."""
     return line.startswith("<!--") and line.rstrip().endswith("-->")
-
-
-def cost(lines: Sequence[str], size: Size) -> int:
-    """Returns the size of lines with their newlines."""
-    return sum(size(line) + 1 for line in lines)
 
 
 class PromptHit(NamedTuple):

@@ -28,7 +28,8 @@ from signet_sync.formats.timestamps import short_day
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.memories.score import day_start
 from signet_sync.pages import context
-from signet_sync.pages.context import INJECTED_BUDGET, PromptHit, SessionContext
+from signet_sync.pages.board import SessionContext
+from signet_sync.pages.context import INJECTED_BUDGET, PromptHit
 from signet_sync.pages.sections import StatementView, plain
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 

@@ -19,7 +19,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us, write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
-from signet_sync.text.phrases import QuotedSession
+from signet_sync.text.phrases import QUOTED, QuotedSession
 from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -117,7 +117,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
     return {
         "session_id": session_id,
         "files": sum(not one for one in record.lines.values()),
-        "quotes": sum(one.startswith(injections.QUOTED) for one in record.lines.values()),
+        "quotes": sum(one.startswith(QUOTED) for one in record.lines.values()),
         "start": [{"id": one, "text": texts.get(one)} for one in start],
         "prompts": [{"id": one, "text": texts.get(one)} for one in record.at_prompts],
     }

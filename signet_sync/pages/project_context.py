@@ -3,15 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from signet_sync.capture.injections import QUOTED
 from signet_sync.digest.sentences import split, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import file_of
 from signet_sync.formats.timestamps import day_of, short_day
 from signet_sync.memories.score import day_start
-from signet_sync.pages.board import MORE, Line, Said, Size, blocks, choose
-from signet_sync.pages.context import SessionContext, cost
+from signet_sync.pages.board import MORE, Line, Said, SessionContext, Size, blocks, choose, cost
 from signet_sync.pages.sections import (
     SECTIONS,
     BoardInputs,
@@ -23,7 +21,7 @@ from signet_sync.pages.sections import (
     scope_of,
 )
 from signet_sync.text.digest_mark import ASKED
-from signet_sync.text.phrases import Quote, quote_line, title_of
+from signet_sync.text.phrases import QUOTED, Quote, quote_line, title_of
 from signet_sync.text.sentences import basename, page_cell, shorten
 
 _LAST = 1_000_000  # more than any rank

@@ -23,6 +23,7 @@ def human(size: int) -> str:
     return ""
 
 
+QUOTED = "said "  # before the id of the session that a line quotes, in the record of what a session got
 _MARKS = str.maketrans({"“": '"', "”": '"', "`": "'", "^": "ˆ"})  # without a handle, too: only ours can be expanded
 
 
