@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context
-from signet_sync.cli.parsing import Group, OfWorkspace, SharedOption, command
+from signet_sync.cli.parsing import Group, OfWorkspace, command
 from signet_sync.cli.reindex import show_counts, show_problems
 from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-@click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="Only the artifacts of this agent.")
 def check(context: Context, /, **asked: Any) -> int:
     """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.
 
     A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
-    document = _check(context, agent=context.agent_flag, **asked)
+    document = _check(context, **asked)
     for note in document["notes"]:
         if note["code"] == "setting-ignored":
             context.say(f"warning: {note['path']}: {note['message']}")

@@ -351,13 +351,11 @@ def undo(event: str) -> _Call:
 @_ref_or_all
 @click.option("--log", "only_log", is_flag=True, help="Only the event log: is it as it was written?")
 @click.option("--keep", type=click.Choice(["file", "events"]), help="Settle drift of ID: which of the two is right.")
-@click.option("--actor", type=_ACTORS, default="maintainer", show_default=True, help="Who settles it.")
 def check(
     context: Context,
     ref: str | None,
     only_log: bool,
     keep: Literal["file", "events"] | None,
-    actor: Actor,
     yes: bool,
 ) -> int:
     """Check an entity (without ID: all). Exit 1 if there are findings.
@@ -370,7 +368,7 @@ def check(
     if keep is not None:
         if ref is None or only_log:
             raise click.UsageError("--keep needs an ID")
-        _settle(context, ref, keep, actor, yes=yes)
+        _settle(context, ref, keep, yes=yes)
         return 0
     with context.opened(lasting=True) as workspace:
         found = queries.findings(workspace, context.agent, ref, only_log=only_log, now_us=context.now_us)
@@ -395,11 +393,11 @@ def _show_findings(found: Sequence[Finding]) -> None:
         click.secho("no findings", fg="green")
 
 
-def _settle(context: Context, ref: str, keep: Literal["file", "events"], actor: Actor, *, yes: bool) -> None:
+def _settle(context: Context, ref: str, keep: Literal["file", "events"], *, yes: bool) -> None:
     with context.opened(lasting=True) as workspace:
         planned = maintenance.preview(workspace, context.agent, ref, keep, context.now_us)
         context.confirm(f"keep the {keep}?", yes=yes, listing=lambda: _show_plan(planned))
-        done = maintenance.resolve(workspace, context.agent, ref, keep, actor=actor, now_us=context.now_us)
+        done = maintenance.resolve(workspace, context.agent, ref, keep, actor="maintainer", now_us=context.now_us)
 
     def show() -> None:
         for one in done:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.
 HELD = ("read before, unchanged since", "nothing new", "nothing new since it was captured")
-_SHOW_BAR = 5  # transcripts
 
 
 @command("--json", name="import")
@@ -91,8 +90,7 @@ def bring(
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     propose = proposer(settings, os.environ)
-    bar = context.progress(harness, show=len(sources) >= _SHOW_BAR)
-    with context.opened(settings=settings) as workspace, bar as advance:
+    with context.opened(settings=settings) as workspace, context.progress(harness) as advance:
         done = intake.Intake(workspace, lambda: context.now_us, propose)
         with done.pages_at_end():
             for number, source in enumerate(sources, 1):

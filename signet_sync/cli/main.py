@@ -196,9 +196,9 @@ class Context:
             raise UsageError("nothing was done: the answer was no", code="declined")
 
     @contextmanager
-    def progress(self, what: str, *, show: bool = True) -> Iterator[Callable[[int, int], None] | None]:
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
         """Shows a progress bar to a person on a terminal, for work that may take over a second."""
-        if not show or self.as_json or self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        if self.as_json or self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield None
             return
         with click.progressbar(label=what, length=1, show_pos=True, show_eta=False, file=sys.stderr) as bar:

@@ -285,13 +285,13 @@ def findings(
         return found
 
 
-def check(workspace: Workspace, agent: str | None, database: Database | None, now_us: int) -> list[Finding]:
-    """Checks the entities of an agent (None: of all) for `check`; writes nothing.
+def check(workspace: Workspace, database: Database | None, now_us: int) -> list[Finding]:
+    """Checks the entities of all agents for `check`; writes nothing.
 
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted.
     """
     found: list[Finding] = []
-    owners = [one for one in stage.agents(workspace.root) if agent in (None, one)]
+    owners = list(stage.agents(workspace.root))
     with ExitStack() as opened:
         if owners:
             # EntityRepository needs a workspace: without an index it gets an empty one.

@@ -53,7 +53,6 @@ def check(
     root: str,
     *,
     now_us: int,
-    agent: str | None = None,
     database: Database | None = None,
     pages: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -96,14 +95,12 @@ def check(
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = (path for path in violations.list_sealed_paths(database) if path not in present)
         checked.judgements += filter(None, (planner.judge_missing(path, _WAS_INDEXED, judging) for path in gone))
-    if agent is not None:
-        checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(root, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
-        _pages(root, checked, agent, judging, settings.max_file_bytes)
+        _pages(root, checked, judging, settings.max_file_bytes)
     if any(stage.has_folder(root, owner) for owner in stage.possible_agents(root)):
-        _entities(workspace, checked, agent, database, now_us)
+        _entities(workspace, checked, database, now_us)
     return checked
 
 
@@ -152,10 +149,8 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
     checked.notes.append({"path": path, "code": code, "message": message})
 
 
-def _entities(
-    workspace: Workspace, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
-) -> None:
-    for one in entities_queries.check(workspace, agent, database, now_us):
+def _entities(workspace: Workspace, checked: CheckResult, database: Database | None, now_us: int) -> None:
+    for one in entities_queries.check(workspace, database, now_us):
         entry: dict[str, Any] = {"path": one.path, "verdict": one.verdict, "code": one.code, "message": one.message}
         if one.verdict:
             checked.problems.append({**entry, "hint": one.hint, "line": one.line or 1})
@@ -168,7 +163,7 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
+def _pages(root: str, checked: CheckResult, judging: JudgeContext, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -197,7 +192,7 @@ def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeCon
         sentence = derive_digest(of_session).sentence if of_session else None
         return [escape(own)] if sentence is None else [escape(own), page_line(sentence)]
 
-    for owner in [agent] if agent is not None else stage.possible_agents(root):
+    for owner in stage.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
         for fault in managed_block.page_faults(found.raw, sentences_of) if isinstance(found, Found) else ():
