@@ -191,8 +191,6 @@ def history(context: Context, limit: int, with_diff: bool) -> None:
     if not listed.commits:
         off = f"the history is off; {history_operations.REMEDY}"
         context.say("no commits yet" if settings.history_enabled else off)
-    if with_diff and len(listed.commits) == 1:
-        context.say("a single commit has nothing to be compared with; use --limit 2 or more")
     context.say(listed.cut)
 
     def show() -> None:

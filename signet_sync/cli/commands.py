@@ -56,7 +56,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "service": ("service", "Install the agent as a systemd or launchd service."),
         "run": ("service", "Run the background agent, which updates index and MEMORY.md."),
         "doctor": ("status", "Check the installation end to end."),
-        "logs": ("status", "Show or follow the logs."),
+        "logs": ("status", "Show the last lines of a log."),
         "settings": ("settings", "Show, explain or change settings."),
     },
     "sharing": {

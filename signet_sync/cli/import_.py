@@ -167,10 +167,8 @@ def _show_brought(document: dict[str, Any], path: str | None) -> None:
             click.echo(f"         {display(one['path'])}{display(one['reason'].removeprefix(kind))}")
         if len(some) > _SHOWN:
             click.echo(f"         … and {len(some) - _SHOWN} more: --json names all")
-    for text in failed[:_SHOWN]:
+    for text in failed:
         click.echo(f"  failed: {display(text)}", err=True)
-    if len(failed) > _SHOWN:
-        click.echo(f"  … and {len(failed) - _SHOWN} more", err=True)
     show_redactions(document["redactions"])
 
 

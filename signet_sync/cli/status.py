@@ -182,17 +182,11 @@ def doctor(context: Context) -> int:
 
 # ── logs ──
 
-# What writes each.
-_LOGS = {
-    "agent": "it is written by signet-sync run",
-    "intake": "it is written when a harness's session has ended",
-    "hook": "it is written when a hook fails",
-    "ui": "it is written when an action of the web page was confirmed",
-}
+_LOGS = ("agent", "intake", "hook", "ui")
 
 
 @command("--json")
-@click.argument("log", type=click.Choice(list(_LOGS)), metavar="[agent|intake|hook|ui]", default="agent")
+@click.argument("log", type=click.Choice(_LOGS), metavar="[agent|intake|hook|ui]", default="agent")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 def logs(context: Context, log: str, lines: int) -> None:
     """Show where a log is, and its last lines: of the agent, of captured transcripts, of failed hooks, of actions of
@@ -204,9 +198,10 @@ def logs(context: Context, log: str, lines: int) -> None:
         return
     click.echo(path, err=True)
     try:
-        handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed until interrupted
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            last = deque(handle, maxlen=lines)
     except FileNotFoundError:
         require_root(context.root)
-        raise UsageError("nothing was logged yet", path=path, hint=_LOGS[log], code="no-log") from None
-    with handle:
-        click.echo("".join(deque(handle, maxlen=lines)), nl=False)
+        hint = "it is written as soon as there is something to tell"
+        raise UsageError("nothing was logged yet", path=path, hint=hint, code="no-log") from None
+    click.echo("".join(last), nl=False)

@@ -255,24 +255,19 @@ def test_no_tool_takes_an_agent_or_a_scope_and_what_it_does_is_explained(machine
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("memory_recall", {"query": 5}, "arguments-invalid"),
-    ("memory_recall", {"query": ""}, "arguments-invalid"),
     ("memory_recall", {"query": "x" * 5_000_000}, "arguments-invalid"),
     ("memory_recall", {"query": "x", "limit": 51}, "arguments-invalid"),
     ("memory_recall", {"query": "x", "limit": "5"}, "arguments-invalid"),
     ("memory_recall", {"query": "x", "since": "yesterday"}, "arguments-invalid"),
-    ("memory_recall", {}, "arguments-invalid"),
     ("memory_expand", {"handle": "a\0b"}, "arguments-invalid"),
-    ("memory_expand", {"handle": "../../etc/passwd"}, "unknown-handle"),
     ("memory_expand", {"handle": "/etc/passwd", "budget": 10**400}, "arguments-invalid"),
     ("memory_remember", {"text": "x", "tags": ["t"] * 1000}, "arguments-invalid"),
     ("memory_note", {"note": "It burns."}, "note-invalid"),
     ("memory_remember", {"text": "ab", "session": "no-such-session"}, "unknown-session"),
     ("memory_forget", {"id": "m-aaaaaaaaaaaa"}, "unknown-handle"),
-    ("memory_forget", {"id": ["m"]}, "arguments-invalid"),
     ("session_open", {"session": "' or 1=1 --"}, "unknown-session"),
     ("entity_read", {"id": "../../MEMORY.md"}, "unknown-entity"),
     ("entity_edit", {"op": "prune", "id": "x", "section": "y", "text": "z"}, "arguments-invalid"),
-    ("entity_edit", {"op": "erase", "id": "x", "section": "y"}, "arguments-invalid"),
     ("entity_edit", {"op": "append", "id": "jo", "section": "evidence", "text": "z"}, "evidence-missing"),
 ]
 
