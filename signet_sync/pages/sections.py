@@ -305,14 +305,10 @@ def distinct_names(projects: Iterable[str | None]) -> dict[str, str]:
 
 
 def entity_line(view: EntityEntry) -> str:
-    """Returns `**Inner Critic** (protector): …`: its type and status, if the title does not say the type."""
-    title = _cell(view.title, 80)
-    kind = _cell(view.type or "", 40)
-    about = _list_parts(
-        "" if kind.casefold() in title.casefold() else kind, "" if view.status == "active" else _cell(view.status, 40)
-    )
+    """Returns `**Inner Critic** (protector): …`, with its type and, unless it is active, its status."""
+    about = _list_parts(_cell(view.type or "", 40), "" if view.status == "active" else _cell(view.status, 40))
     sentence = f": {plain(view.sentence)}" if view.sentence else ""
-    return f"**{title}**{f' ({about})' if about else ''}{sentence}"
+    return f"**{_cell(view.title, 80)}**{f' ({about})' if about else ''}{sentence}"
 
 
 def link_to(path: str) -> str:

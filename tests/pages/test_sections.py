@@ -133,7 +133,7 @@ def test_the_lines_of_memories_and_entities():
     assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
     assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
     reviews = entry._replace(kind="relationship", title="Jo reviews lantern", type="reviews", status="resting")
-    assert sections.entity_line(reviews) == "**Jo reviews lantern** (resting): Warns."
+    assert sections.entity_line(reviews) == "**Jo reviews lantern** (reviews, resting): Warns."
 
 
 def test_what_is_forgotten_leaves_the_pages_unless_it_is_pinned():

@@ -162,15 +162,14 @@ _NEWEST = (
     "select id, created_at from memories where agent_id = ? and type = ? order by created_at desc, id limit ?",
 )
 # What the lineage lists: condensations, or nodes that have a file.
-_LISTED = (
-    "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
-)
-_NODE = f"""
+_LISTED = f"""
     select n.id, coalesce(h.project, ''), coalesce(h.label, ''), n.earliest_us, n.latest_us, n.label,
         coalesce(n.source_ref, (select source_ref from thread_sessions t where t.agent_id = n.agent_id
             and t.thread_id = n.thread_id and t.latest_us = n.latest_us order by session_token, session_id limit 1))
-    from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
-    where n.agent_id = ? and n.id = ?"""
+    from (select id from session_summaries where agent_id = ?1 and (depth > 0) = ?2 and source_type <> 'chunk'
+        and thread_id is not null and latest_us < ?3 order by latest_us desc, depth desc, id limit {NODES_LISTED}) told
+    cross join {NODES} n on n.agent_id = ?1 and n.id = told.id
+    left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id"""
 
 
 def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> BoardInputs:
@@ -201,15 +200,10 @@ def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> B
 
 def lineage(database: Database, agent_id: str, before_us: int, *, condensed: bool) -> Iterator[NodeView]:
     """Yields the newest condensations, or summaries and compactions, that end before an instant, ties by id."""
-    ids = database.execute(
-        f"select id {_LISTED} and latest_us < ? order by latest_us desc, depth desc, id limit {NODES_LISTED}",
-        (agent_id, condensed, before_us),
-    )
     # Each is read when it is asked for: a page shows a few of them.
-    for (found,) in ids:
-        for one, project, thread, *node in list(database.execute(_NODE, (agent_id, found))):
-            if node[-1] is not None:  # else its sessions moved, and it waits to be derived again
-                yield NodeView(one, basename(project) or thread, *node)
+    for one, project, thread, *node in database.execute(_LISTED, (agent_id, condensed, before_us)):
+        if node[-1] is not None:  # else its sessions moved, and it waits to be derived again
+            yield NodeView(one, basename(project) or thread, *node)
 
 
 # ── for the context of a project ──
