@@ -201,13 +201,17 @@ class Context:
         if self.as_json or self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield None
             return
-        with click.progressbar(label=what, length=1, show_pos=True, show_eta=False, file=sys.stderr) as bar:
+        bar = click.progressbar(label=what, length=1, show_pos=True, show_eta=False, file=sys.stderr)
 
-            def advance(done: int, total: int) -> None:
-                bar.length = total
-                bar.update(done - bar.pos)
+        def advance(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
 
+        try:
             yield advance
+        finally:
+            if bar.pos:
+                click.echo("\r\x1b[2K\x1b[?25h", nl=False, err=True)  # its line is free again, the cursor shown
 
 
 def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
