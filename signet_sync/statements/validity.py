@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
-from math import log
+from math import ceil, log
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -156,15 +156,26 @@ def _end_restated(known: Sequence[Known]) -> _Ends:
     by_kind: dict[str, list[Known]] = {}
     for one in sorted(known, key=lambda one: (one.at_us, one.id)):
         by_kind.setdefault(one.kind, []).append(one)
-    for kind, some in by_kind.items():
-        words = [_words(one.text, numbers=kind in ENDS) for one in some]
-        for place, (older, own) in enumerate(zip(some, words, strict=True)):
-            for newer, other in zip(some[place + 1 :], words[place + 1 :], strict=True):
-                if newer.at_us == older.at_us or older.speaker == "person" != newer.speaker or len(own) < _FEWEST:
+    for some in by_kind.values():
+        words = [_words(one.text, numbers=one.kind in ENDS) for one in some]
+        often = Counter(chain.from_iterable(words))
+        rank = {word: place for place, word in enumerate(sorted(often, key=often.__getitem__))}
+        # Two such texts share one of the rarest words of each: of all but so many as may differ, and one more.
+        later: dict[str, list[int]] = {}
+        for place in reversed(range(len(some))):
+            older, own = some[place], words[place]
+            if len(own) < _FEWEST:
+                continue
+            rare = sorted(own, key=rank.__getitem__)[: len(own) - ceil(_SAME * len(own)) + 1]
+            for at in sorted({at for word in rare for at in later.get(word, ())}):
+                newer = some[at]
+                if newer.at_us == older.at_us or older.speaker == "person" != newer.speaker:
                     continue
-                if len(own & other) >= _SAME * len(own | other):
+                if len(own & words[at]) >= _SAME * len(own | words[at]):
                     yield older.number, "replaced", newer.id
                     break
+            for word in rare:
+                later.setdefault(word, []).append(place)
 
 
 @_kept
