@@ -147,8 +147,8 @@ def _walk_thread(database: Database, agent_id: str, thread_id: str) -> _Found | 
         "earliest": iso(head.earliest_us),
         "latest": iso(head.latest_us),
     }
-    children = neighbours.newest_of_thread(database, agent_id, thread_id)
-    return _Found(about, drop_rest(head.sample), children=children)
+    children, linked = neighbours.newest_of_thread(database, agent_id, thread_id)
+    return _Found(about, drop_rest(head.sample), children=children, memories=linked)
 
 
 def _walk_statement(database: Database, agent_id: str, statement_id: str) -> _Found | None:

@@ -101,14 +101,16 @@ def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
     return [ids[place] for place in near[1 : limit + 1]]
 
 
-def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> list[str]:
-    """Returns a thread's newest arc, if any, and the nodes of its newest sessions."""
+def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> tuple[list[str], list[str]]:
+    """Returns a thread's newest arc, if any, the nodes of its newest sessions, and what those state."""
     arc = (
         "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
         " order by latest_us desc, id limit 1"
     )
     newest = nodes.newest_sessions(database, agent_id, thread_id, SIBLINGS)
-    return _ids(database, arc, (agent_id, thread_id)) + [one.node_id for one in newest]
+    refs = (SessionRef(agent_id, one.session_token, one.session_id, None) for one in newest)
+    linked = dict.fromkeys(thing for ref in refs for thing in memories_and_statements(database, ref))
+    return _ids(database, arc, (agent_id, thread_id)) + [one.node_id for one in newest], [*linked][:LINKED]
 
 
 # ── memories and statements ──
