@@ -783,7 +783,7 @@ class ViolationsRestore(TypedDict):
 
 
 class ViolationsAccept(TypedDict):
-    accepted: str | list[str]
+    accepted: list[str]
     failed: list[str]
     reason: str
 

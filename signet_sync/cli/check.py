@@ -158,8 +158,7 @@ def accept(context: Context, paths: tuple[str, ...], everything: bool, yes: bool
     ask = _asking(context, "accept {} as they are", yes or len(paths) == 1)
     with context.opened() as workspace:
         settled = operations.accept(workspace, paths, reason, context.now_us, ask)
-    accepted = settled.done[0] if len(paths) == 1 and settled.done else settled.done
-    return _answer_settled(context, settled, "accepted", {"accepted": accepted, "reason": reason})
+    return _answer_settled(context, settled, "accepted", {"reason": reason})
 
 
 def _asking(context: Context, question: str, yes: bool) -> Callable[[int], None]:
