@@ -227,7 +227,7 @@ def test_a_thread(database: Database) -> None:
     document = expand(database, "default", thread)
     assert document["node"]["kind"] == "thread" and document["node"]["sessions"] == len(SESSIONS)
     assert document["children"][0].startswith("a-") and node_of(database, LONG) in document["children"]
-    assert {one[0] for one in document["memories"]} == {"f", "m"}
+    assert {one[0] for one in document["memories"]} == {"f"}
 
 
 def test_a_statement_tells_its_lines(database: Database) -> None:

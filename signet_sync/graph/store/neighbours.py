@@ -102,7 +102,7 @@ def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
 
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> tuple[list[str], list[str]]:
-    """Returns a thread's newest arc, if any, the nodes of its newest sessions, and what those state."""
+    """Returns a thread's newest arc, if any, the nodes of its newest sessions, and what these left."""
     arc = (
         "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
         " order by latest_us desc, id limit 1"
