@@ -1,4 +1,4 @@
-"""Lists all commands, by group."""
+"""Lists all commands, by group, and what is said where people look for one that is not needed."""
 
 from typing import NamedTuple
 
@@ -84,3 +84,11 @@ COMMANDS: dict[str, Listed] = {
     name: Listed(module, group, text) for group, listed in _GROUPS.items() for name, (module, text) in listed.items()
 }
 GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
+
+# What people look for and no command is needed for.
+INSTEAD = {
+    "export": "everything is plain files: copy the workspace's folder; `signet-sync backup create FILE` saves what no"
+    " file contains",
+    "uninstall": "`signet-sync eject --dry-run` shows what `signet-sync eject` would take away and what stays; then"
+    " uninstall the package",
+}

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 import textwrap
 
 import click
@@ -174,7 +175,12 @@ def _show_demo(root: str, wrong: int) -> None:
     for line in re.findall(r"^- (\*\*.*\): .*?)(?: \^\S+)*$", page, re.MULTILINE):
         click.echo(textwrap.fill(line.replace("**", ""), width, initial_indent="  ", subsequent_indent="    "))
     place = os.path.relpath(root)
-    words = shlex.join(["signet-sync", "--workspace", place])
+    # As this program was called, so that what is shown can be pasted.
+    program = ["signet-sync"]
+    if not shutil.which("signet-sync"):
+        own = os.path.basename(sys.argv[0]) == "signet-sync"
+        program = [os.path.relpath(sys.argv[0])] if own else ["python", "-m", "signet_sync"]
+    words = shlex.join([*program, "--workspace", place])
     # As an id, without characters special to shells.
     first = next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
     tried = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from signet_sync.cli.commands import COMMANDS, GROUPS
+from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
@@ -216,7 +216,7 @@ class Group(_Described, click.Group):
         if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing and not args[0].startswith("-"):
             words = ctx.command_path.partition(" ")[2]
             message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
-            hint = f"see {ctx.command_path} --help"
+            hint = INSTEAD.get(args[0], f"see {ctx.command_path} --help")
             # The program's, loaded on use, are in no list of its own.
             shown = [
                 one for one in self.list_commands(ctx) if one not in self.commands or not self.commands[one].hidden

@@ -61,7 +61,7 @@ def test_the_overview_lists_all_commands_by_group_and_the_exit_codes():
         assert [one for one in headings if one.lower() in GROUPS] == [group.capitalize() for group in GROUPS]
         assert "0 success" in answer.out and "130 interrupted" in " ".join(answer.out.split())
     assert call("--version").out == f"signet-sync {__version__}\n"
-    assert call("help").out == call("--help").out
+    assert call("help").out == call("--help").out and "copy the workspace's folder" in call("export").err
     assert call("recal").err.startswith("signet-sync: no command 'recal' — did you mean recall?")
 
 
