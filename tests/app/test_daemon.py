@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agents import LINUX, Agent, Session, known, page, save, status, until, verdict
+from agents import LINUX, Agent, Session, known, page, save, status, until, verdicts
 from workbench import Vault
 
 
@@ -51,7 +51,7 @@ def test_an_edit_in_place_is_a_violation_that_restore_heals_while_the_agent_runs
     with file.open("r+b") as stream:
         stream.seek(0, os.SEEK_END)
         stream.write(b"A later thought.\n")
-    until(lambda: verdict(agent.vault, path) == ("violation", "mutated"), "a violation")
+    until(lambda: verdicts(agent.vault).get(path) == ("violation", "mutated"), "a violation")
     until(lambda: WARNING in page(agent.vault), "the warning line")
     assert status(agent.vault)["violations"] == [path]
     assert agent.vault.hits(session.word), "the sealed text stays searchable"
@@ -59,7 +59,7 @@ def test_an_edit_in_place_is_a_violation_that_restore_heals_while_the_agent_runs
     assert file.read_bytes() == sealed
     until(lambda: WARNING not in page(agent.vault), "the warning goes")
     assert status(agent.vault)["counts"]["violations"] == 0
-    assert verdict(agent.vault, path) == ("indexed", "")
+    assert verdicts(agent.vault).get(path) == ("indexed", "")
 
 
 def test_a_deleted_file_leaves_search_and_is_missed(agent: Agent) -> None:
@@ -67,7 +67,7 @@ def test_a_deleted_file_leaves_search_and_is_missed(agent: Agent) -> None:
     path = session.path("summary")
     raw = (agent.vault / path).read_bytes()
     (agent.vault / path).unlink()
-    until(lambda: verdict(agent.vault, path) == ("violation", "vanished"), "missed")
+    until(lambda: verdicts(agent.vault).get(path) == ("violation", "vanished"), "missed")
     until(lambda: path not in agent.vault.hits(session.word), "gone from search")
     until(lambda: f"[[{path}|summary]]" not in page(agent.vault) and WARNING in page(agent.vault), "gone from the page")
     assert path in status(agent.vault)["violations"]
@@ -101,7 +101,7 @@ def test_the_log_holds_no_memory_text(agent: Agent) -> None:
     broken = Session()
     name, raw = broken.summary(project=f"/home/{broken.word}", content_sha256=f"{broken.word}")
     agent.vault.put((name, raw))
-    until(lambda: (verdict(agent.vault, f"memory/{name}") or ("",))[0] == "invalid", "refused")
+    until(lambda: (verdicts(agent.vault).get(f"memory/{name}") or ("",))[0] == "invalid", "refused")
     for text in (agent.log(), agent.output()):
         assert "signet-sync" in text
         assert "kestrel" not in text

@@ -16,7 +16,7 @@ import agents
 import apsw
 import artifacts_fixture as made
 import pytest
-from agents import LINUX, Inside, Session, counts, page, some, status, until, verdicts
+from agents import LINUX, Inside, Session, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
 from signet_sync.app import scheduler
@@ -60,8 +60,8 @@ def test_without_memory_it_halts_drops_nothing_and_goes_on_when_it_is_back(vault
             aside.rename(vault.memory)
         agent.wait("watching")
         until(lambda: "signet-sync is halted" not in page(vault), "the warning goes")
-        assert counts(vault)["artifacts"] == 27
-        assert counts(vault)["violations"] == 0
+        assert status(vault)["counts"]["artifacts"] == 27
+        assert status(vault)["counts"]["violations"] == 0
         until(lambda: "passes go on" in (vault.state / "logs/signet-sync.log").read_text(), "a line")
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "the watch works")
@@ -85,7 +85,7 @@ def test_a_file_that_is_away_for_a_moment_is_not_missed_whatever_else_happens(va
         until(lambda: path not in agent.work._again, "forgotten")
         agent.settled()
         assert verdicts(vault)[path] == ("indexed", "")
-        assert counts(vault)["violations"] == 0
+        assert status(vault)["counts"]["violations"] == 0
 
 
 # ── space, permissions, locks ──
@@ -255,7 +255,7 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
     gone = buried(vault)
     with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
-        until(lambda: counts(vault)["tombstones"] == 1, "buried")
+        until(lambda: status(vault)["counts"]["tombstones"] == 1, "buried")
         assert vault.call("status").code == 0
         until(lambda: "checkpoint" not in agent.work._at, "what is lost now is what stands in the file")
         before = agent.work.workspace.database

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 import pytest
-from command_lines import COMMAND_LINES, EVERY, HOOKS, Line, Placed, furnished, run
+from command_lines import COMMAND_LINES, EVERY, HOOKS, Line, furnished, run
 from doc_pages import blocks
 from invented_secrets import some
 from jsonschema import Draft202012Validator
@@ -61,17 +61,17 @@ def in_turn(names: list[Any], every: int) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def mould(tmp_path_factory: pytest.TempPathFactory) -> Placed:
+def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Vault]:
     return furnished(tmp_path_factory.mktemp("mould"))
 
 
 @pytest.fixture
-def vault(mould: Placed, tmp_path: Path) -> Vault:
+def vault(mould: Callable[..., Vault], tmp_path: Path) -> Vault:
     return mould(tmp_path)
 
 
 @pytest.fixture
-def unsettled(mould: Placed, tmp_path: Path) -> Vault:
+def unsettled(mould: Callable[..., Vault], tmp_path: Path) -> Vault:
     """The same before a pass: for what is only looked for on the disk afterwards."""
     return mould(tmp_path, settled=False)
 

@@ -9,7 +9,7 @@ import agents
 import artifacts_fixture as made
 import hand_edits
 import pytest
-from agents import LINUX, Agent, Inside, Session, some, until, verdict, verdicts
+from agents import LINUX, Agent, Inside, Session, some, until, verdicts
 from invariants import everything
 from workbench import Vault, tree
 
@@ -117,7 +117,7 @@ def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None
                 agent.free.clear()  # no pass falls into a save
                 save(vault.memory / name, content)
                 agent.free.set()
-                until(lambda path=path: verdict(vault, path) == ("indexed", ""), way)
+                until(lambda path=path: verdicts(vault).get(path) == ("indexed", ""), way)
                 agent.settled(0.3)
                 # The manifest's reference follows the page: one more file that is read.
                 assert agent.since(before)[0] <= 2, (way, agent.done[before:])

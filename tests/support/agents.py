@@ -104,11 +104,6 @@ def status(vault: Vault) -> dict[str, Any]:
     return dict(answer.json)
 
 
-def counts(vault: Vault) -> dict[str, int]:
-    """The numbers of `status --json`."""
-    return dict(status(vault)["counts"])
-
-
 def some(vault: Vault, count: int = 9) -> list[Session]:
     """Writes so many sessions."""
     return [Session().write(vault) for _ in range(count)]
@@ -119,11 +114,6 @@ def known(vault: Vault, session: Session) -> Session:
     until(lambda: len(vault.hits(session.word)) == 2, "searchable")
     until(lambda: session.sentence in page(vault), "on the page")
     return session
-
-
-def verdict(vault: Vault, path: str) -> tuple[str, str] | None:
-    """Verdict and code of a file, None where it is not known."""
-    return verdicts(vault).get(path)
 
 
 def verdicts(vault: Vault) -> dict[str, tuple[str, str]]:
@@ -259,10 +249,6 @@ class Inside(Daemon):
         """How many files were read, and how many paths moved in the index, in the passes after the first `count`."""
         outcomes = [outcome for _, outcome in self.done[count:] if outcome is not None]
         return sum(outcome.read for outcome in outcomes), sum(len(outcome.change.paths) for outcome in outcomes)
-
-    @property
-    def full_passes(self) -> int:
-        return sum(request.paths is None for request in self.passes)
 
     @property
     def state(self) -> str:

@@ -8,17 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Protocol
 
 import click
-import other_memories
 import pytest
-import signet_database
+from other_memories import SOURCES
 from session_inputs import end
 from transcript_builder import claude
 from workbench import NOW, Answer, Vault, cast, numbered, path_of
@@ -143,7 +139,7 @@ COMMAND_LINES: dict[str, Line] = {
     "hooks status": reads(),
     "hooks uninstall": Line("claude-code"),
     "import": Line("claude-code {folder}/transcript.jsonl"),
-    "migrate": Line("claude-mem {folder}/others/claude-mem.db"),
+    "migrate": Line("claude-mem {folder}/claude-mem.db"),
     "service install": SERVES,
     "service uninstall": SERVES,
     "eject": Line("--yes"),
@@ -183,24 +179,9 @@ def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: P
     above = vault.root.parent
     known |= {"beside": str(above / "beside"), "folder": str(above), "workspace": str(vault.root)}
     given = line.input(known)
-    with pytest.MonkeyPatch.context() as patch, standard_input(given):
+    with pytest.MonkeyPatch.context() as patch:
         patch.chdir(vault.root.parent)
         return vault.call(*name.split(), *line.arguments(known), *more, given=given)
-
-
-@contextmanager
-def standard_input(data: bytes) -> Iterator[None]:
-    """Makes data the input of this process: a hook reads the descriptor, not `sys.stdin`."""
-    with TemporaryFile() as given:
-        given.write(data)
-        given.seek(0)
-        before = os.dup(0)
-        os.dup2(given.fileno(), 0)
-        try:
-            yield
-        finally:
-            os.dup2(before, 0)
-            os.close(before)
 
 
 def note(vault: Vault, **known: str) -> None:
@@ -239,8 +220,7 @@ def furnish(vault: Vault) -> None:
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     talk = claude("Bound the loop of src/queue.py of lantern.", session=TALK, project="/home/ada")
     (folder / "transcript.jsonl").write_text(talk)
-    signet_database.build(folder / "signet")
-    other_memories.lay_all(folder / "others")
+    SOURCES["claude-mem"].lay(folder)
     vault.call("checkpoint", "first")
     assert vault.call("backup", "create", str(folder / "file.backup"), "--now", NOW).code == 0
     changed = path_of(number=2)
@@ -249,27 +229,22 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs").mkdir(exist_ok=True)
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
-    known |= {"entity": entity, "edit": edit, "proposal": proposal, "drifted": drifted, "changed": changed}
+    known |= {"entity": entity, "edit": edit, "proposal": proposal, "changed": changed}
     ((known["statement"],),) = vault.rows("select id from statements where newest = 1 order by id limit 1")
     note(vault, **known)
 
 
-class Placed(Protocol):
-    """Puts a furnished vault into the folder of a test; it was moved, which only the next pass notes."""
+def furnished(folder: Path) -> Callable[..., Vault]:
+    """Furnishes a vault once, in a module's own folder; what comes back puts all of it into the folder of a test.
 
-    def __call__(self, where: Path, *, settled: bool = True) -> Vault: ...
-
-
-def furnished(folder: Path) -> Placed:
-    """Furnishes a vault once, in a module's own folder; what comes back puts all of it into the folder of a test."""
+    It was moved, which only the next pass notes: one that is not `settled` has not had it.
+    """
     copied = cast(folder, furnish)
 
     def placed(where: Path, *, settled: bool = True) -> Vault:
         vault = copied(where)
-        for name in ("file.backup", "transcript.jsonl", "known.json"):
+        for name in ("file.backup", "transcript.jsonl", "known.json", "claude-mem.db"):
             shutil.copy(folder / name, where / name)
-        for name in ("signet", "others"):
-            shutil.copytree(folder / name, where / name)
         shutil.copy(folder / "config.toml", os.environ["SIGNET_CONFIG"])
         if settled:
             vault.call("reindex", "--now", NOW)

@@ -97,13 +97,7 @@ created: 2026-01-02
 - [method] Pour over is clean #v60 (from Jo)
 - [preference] Ada takes it black
 - A line with a #tag alone
-- plain text
-- [ ] a task
-- [x] a task that is done
 - [>] a task that waits
-- [00:01:02] a transcript
-
-> - [!info] a callout
 
 ## Relations
 
@@ -111,10 +105,6 @@ created: 2026-01-02
 - "grown in" [[Ethiopia|the place]]
 - drunk by [[Bob]]
 - some prose with [[A Link]] in it
-- [[Cup]]
-- [ ] wash the [[Cup]]
-
-Prose with [[A Link]].
 """
 
 
@@ -215,21 +205,23 @@ SOURCES: dict[str, Source] = {
                 "Coffee: Ada takes it black", "preference", (*_GUIDE, "preference"), "2026-01-02"
             ),
             Memory("broken: From a broken head", "note", ("fact",), TODAY),
-            Memory("Coffee drunk by Bob", "note", _GUIDE, "2026-01-02"),
-            Memory("Coffee pairs with Dark Chocolate (at dinner)", "note", _GUIDE, "2026-01-02"),
-            Memory("Coffee grown in Ethiopia", "note", _GUIDE, "2026-01-02"),
+            *(
+                Memory(f"Coffee {said}", "note", _GUIDE, "2026-01-02")
+                for said in ("drunk by Bob", "pairs with Dark Chocolate (at dinner)", "grown in Ethiopia")
+            ),
         ),
         {"observations": 3, "relations": 3, "files": 1},
     ),
     "openclaw-memory": Source(
         _openclaw,
         (
-            Memory("Preferences: Tea without milk\n- but with lemon", "note", ("openclaw",), TODAY, True),
-            Memory("Preferences: Short answers", "note", ("openclaw",), TODAY, True),
-            Memory(
-                "Preferences: The server is called zeta.\n```sh\nssh zeta\n```", "note", ("openclaw",), TODAY, True
+            *(
+                Memory(text, "note", ("openclaw",), TODAY, True)
+                for text in (
+                    "Preferences: Tea without milk\n- but with lemon", "Preferences: Short answers",
+                    "Preferences: The server is called zeta.\n```sh\nssh zeta\n```", "A paragraph\nof two lines.",
+                )
             ),
-            Memory("A paragraph\nof two lines.", "note", ("openclaw",), TODAY, True),
             Memory("Trimmed the wick", "note", ("openclaw",), "2026-02-03"),
             Memory("The lamp smoked.", "note", ("openclaw",), "2026-02-04"),
         ),
@@ -247,12 +239,6 @@ SOURCES: dict[str, Source] = {
         {"memories": 6},
     ),
 }  # fmt: skip
-
-
-def lay_all(folder: Path) -> dict[str, Path]:
-    """Lays a source of each program below a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return {program: source.lay(folder) for program, source in SOURCES.items()}
 
 
 # What says when something was, or that a pass has run.

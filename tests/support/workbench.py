@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -47,16 +47,28 @@ class Answer:
         return json.loads(self.out)
 
 
+@contextmanager
+def standard_input(data: bytes) -> Iterator[None]:
+    """Makes data the input of this process: a hook reads the descriptor, a command the stream."""
+    stream, before = sys.stdin, os.dup(0)
+    with tempfile.TemporaryFile() as given:
+        given.write(data)
+        given.seek(0)
+        os.dup2(given.fileno(), 0)
+    sys.stdin = io.TextIOWrapper(io.BytesIO(data))
+    try:
+        yield
+    finally:
+        sys.stdin = stream
+        os.dup2(before, 0)
+        os.close(before)
+
+
 def call(*arguments: str | os.PathLike[str], given: bytes | None = None) -> Answer:
     """Runs a command line in this process; what is `given` is its input."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    held = sys.stdin, sys.stdout, sys.stderr
-    sys.stdin = sys.stdin if given is None else io.TextIOWrapper(io.BytesIO(given))
-    sys.stdout, sys.stderr = out, err
-    try:
+    with nullcontext() if given is None else standard_input(given), redirect_stdout(out), redirect_stderr(err):
         code = main.run([os.fspath(argument) for argument in arguments])
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = held
     return Answer(code, *(stream.buffer.getvalue().decode("utf-8") for stream in (out, err)))
 
 
@@ -74,23 +86,21 @@ def run_process(words: list[str], *, environ: Mapping[str, str] | None = None, *
 
 def hook(*arguments: str | os.PathLike[str], given: bytes, environ: Mapping[str, str] | None = None) -> Answer:
     """Runs a hook on streams of its own in this process, where nothing but what it does is looked at."""
-    held = [os.dup(number) for number in range(3)]
+    held = [os.dup(number) for number in (1, 2)]
     with (
         pytest.MonkeyPatch.context() as machine,
-        tempfile.TemporaryFile() as into,
+        standard_input(given),
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
         for name, value in (environ or {}).items():
             machine.setenv(name, value)
-        into.write(given)
-        into.seek(0)
         try:
-            for number, stream in enumerate((into, out, err)):
+            for number, stream in enumerate((out, err), 1):
                 os.dup2(stream.fileno(), number)
             code = run_hook([os.fspath(argument) for argument in arguments])
         finally:
-            for number, descriptor in enumerate(held):
+            for number, descriptor in enumerate(held, 1):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
         said = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (out, err)]
