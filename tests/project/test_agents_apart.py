@@ -174,28 +174,3 @@ def test_a_removal_leaves_an_agent_with_the_same_session_alone(vault: Vault, key
     assert kept.read_bytes() == before
     (mine,) = vault.root.glob("MEMORY.user-*")
     assert "my own line" in mine.read_text() and MINE["default"] not in mine.read_text()
-
-
-def test_a_session_that_moves_to_another_agent_takes_nothing_along(vault: Vault) -> None:
-    """What the first agent pinned, remembered and was told of stays its own; the other begins with the words alone."""
-    who = {"session_id": "5e551001-0000-4000-8000-000000000000", "session_key": "agent:main:main",
-           "captured_at": "2026-03-20T10:00:00.000Z"}  # fmt: skip
-    first = vault.put(files_of("default", who, 1, PROJECTS[0]))
-    vault.reindex()
-    statement = next(one for one in ids_of(vault, "default") if one[0] == "f")
-    own(vault, "default", "pin", statement, "--now", NOW)
-    own(vault, "default", "expand", statement)
-    own(vault, "default", "remember", "Ask first.", "--session", who["session_id"], "--now", NOW)
-    for path in first:
-        (vault / path).unlink()
-    vault.put(files_of("scout", who, 1, PROJECTS[0]))
-    vault.reindex()
-    assert "pinned" not in vault.page(page("scout")) and "Ask first" not in vault.page(page("scout"))
-    tables = ("pins", "memories", "node_telemetry", "memory_artifacts", "statements", "ledger_rows")
-    moved = {name: vault.rows(f"select * from {name} where agent_id = 'scout' order by 1, 2, 3") for name in tables}
-    assert not moved["pins"] and not moved["memories"] and not moved["node_telemetry"] and moved["statements"]
-    refused(vault, "scout", "expand", statement)
-    assert "error" not in own(vault, "default", "remove", who["session_id"], "--reason", "asked", "--yes", "--now", NOW)
-    for name, rows in moved.items():
-        assert vault.rows(f"select * from {name} where agent_id = 'scout' order by 1, 2, 3") == rows, name
-    assert own(vault, "scout", "expand", who["session_id"])["node"]["agent_id"] == "scout"

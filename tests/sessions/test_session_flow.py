@@ -20,7 +20,6 @@ from session_inputs import (
     everything,
     fields,
     journal,
-    ledger,
     moment,
     refuse,
     say,
@@ -51,7 +50,7 @@ def test_the_answer_has_the_shape_that_is_promised(vault):
 
 def test_an_ending_is_on_the_page_and_in_search_when_it_is_answered(vault):
     answer = end(vault, session_key="agent:main/third", summary=SUMMARY, memory_sentence=SENTENCE)
-    (row,) = ledger(vault)
+    (row,) = [line for line in vault.page().splitlines() if line.startswith("- 20")]
     assert "session=agent:main/third" in row and SENTENCE in row
     assert all(f"[[{answer[kind]}|{kind}]]" in row for kind in ("summary", "transcript", "manifest"))
     assert set(vault.hits("drain")) == {answer["transcript"], answer["summary"]}

@@ -103,11 +103,6 @@ def journal(vault: Vault) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-def ledger(vault: Vault) -> list[str]:
-    """The rows of the session ledger on the page."""
-    return [line for line in vault.page().splitlines() if line.startswith("- 20") and " | session=" in line]
-
-
 def sound(vault: Vault) -> None:
     """Every file is valid, none has a note for a person, nothing is left to be done."""
     answer = vault.call("check", "--json", "--strict")
