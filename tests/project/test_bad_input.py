@@ -8,7 +8,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, Vault, numbered
+from workbench import NOW, Vault, contents, numbered, path_of
 
 
 @pytest.fixture
@@ -123,6 +123,23 @@ def test_a_sealed_file_that_turns_bad_is_a_violation_and_its_row_stays(vault):
     assert set(vault.hits("five tries")) == set(good)
     assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
     assert {path: (vault / path).read_bytes() for path in good} == good
+
+
+def test_names_that_are_not_ours_are_ignored_with_their_reason(vault, tmp_path):
+    """`tests/formats/test_names.py` knows many more; what lies outside is never looked at."""
+    (tmp_path / "outside.md").write_bytes(summary())
+    names = {b"-rf.md": "foreign-name", b"\xff\xfe.md": "foreign-name", b"new\nline.md": "foreign-name"}
+    names |= {b".4913.swp": "temporary", os.fsencode(path_of("summary", 1)[7:-3] + " 2.md"): "conflict-copy"}
+    for name in names:
+        Path(os.fsdecode(os.fsencode(vault.memory) + b"/" + name)).write_bytes(summary())
+    (vault.memory / "link.md").symlink_to(tmp_path / "outside.md")
+    before = contents(vault.memory)
+    problems = judged(vault, vault.reindex())
+    assert sorted(problems.values()) == sorted(("ignored", code) for code in [*names.values(), "foreign-name"])
+    assert {"memory/\\xff\\xfe.md", "memory/new\\nline.md", "memory/link.md"} <= problems.keys()
+    assert vault.problems(vault.call("check", "--json").json) == problems and vault.hits("five tries") == []
+    changed = {path for path, _ in {*before.items()} ^ {*contents(vault.memory).items()}}
+    assert all("manifest" in path for path in changed)
 
 
 def test_a_hard_link_of_an_outside_file_is_never_written_through(vault, tmp_path):

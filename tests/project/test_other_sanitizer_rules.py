@@ -196,6 +196,18 @@ def test_rows_pages_and_full_text_follow_and_files_and_seals_stay(vault: Vault) 
     assert stamp.startswith(sanitizer_stamp())
 
 
+def test_rows_of_entities_follow_too(vault: Vault) -> None:
+    assert vault.call("entity", "create", "user", "Ada").code == 0
+    vault.session()
+    vault.reindex()
+    known = vault.rows("select * from garden_files order by path")
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("update garden_files set text = ?, line = ?", (SECRET, SECRET))
+        artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
+    vault.reindex()
+    assert vault.rows("select * from garden_files order by path") == known
+
+
 def test_the_doctor_counts_files_in_which_something_is_found_now(vault: Vault) -> None:
     def told() -> list[dict[str, Any]]:
         found = vault.call("doctor", "--json").json["findings"]
