@@ -27,7 +27,7 @@ from signet_sync.integrity import check as integrity_check
 from signet_sync.integrity.check import CheckResult
 from signet_sync.sync.index_records import PROBLEMS
 
-TRIES = 2  # of an item whose worker dies
+TRIES = 2  # of an item by itself, whose worker dies
 DIED = "its worker died, each time it was tried"
 # An item with its result, or with why there is none: the error that our own code raised, or a text without a value.
 Finished = tuple[Any, Any, "Exception | str | None"]
@@ -64,10 +64,14 @@ def run(
             yield from _run_on_ray(function, iter(items), address, workers or cores)
             return
         waiting = iter(items)
-        # A pool does not tell over which item its worker died, and ends: what was in work is tried by itself.
+        # A pool does not tell over which item its worker died, and ends: what was in work, or not begun, is tried by
+        # itself.
         while suspects := (yield from _run_in_pool(function, waiting, workers or cores)):
             for item in suspects:
-                if (yield from _run_in_pool(function, iter((item,)), 1)):
+                for _ in range(TRIES):
+                    if not (yield from _run_in_pool(function, iter((item,)), 1)):
+                        break
+                else:
                     yield item, None, DIED
 
 
