@@ -152,7 +152,7 @@ def _services(root: str) -> list[ServiceState]:
 
 def _find_harnesses(root: str) -> list[str]:
     """Returns harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
-    found = hooks_install.conditions(root, registry.names())
+    found = hooks_install.conditions(root, registry.hooked())
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
 
 

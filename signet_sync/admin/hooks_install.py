@@ -43,7 +43,7 @@ def choose_harnesses(name: str, environ: Mapping[str, str] = os.environ) -> list
     """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
-    return [each for each in registry.names() if os.path.isdir(registry.settings(each).folder(environ))]
+    return [each for each in registry.hooked() if os.path.isdir(registry.settings(each).folder(environ))]
 
 
 def install(

@@ -21,7 +21,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.settings_text import Edit, Server
 from signet_sync.text.phrases import count_noun
 
-_NAMES = click.Choice([*registry.names(), hooks_install.AUTO])
+_NAMES = click.Choice([*registry.hooked(), hooks_install.AUTO])
 
 _harness = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
 hooks = Group(
@@ -98,7 +98,7 @@ def uninstall(context: Context, harness: str, dry_run: bool) -> int:
 def _choose_harnesses(harness: str) -> list[str]:
     names = hooks_install.choose_harnesses(harness)
     if not names:
-        hint = f"name one to create its settings: {', '.join(registry.names())}"
+        hint = f"name one to create its settings: {', '.join(registry.hooked())}"
         raise UsageError("no harness was found on this machine", hint=hint)
     return names
 
@@ -180,7 +180,7 @@ def status(context: Context, harness: str) -> None:
 
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
-    names = list(registry.names()) if harness == hooks_install.AUTO else [harness]
+    names = list(registry.hooked()) if harness == hooks_install.AUTO else [harness]
     read = hooks_install.transcripts_read(context.database_path())
     documents = []
     for condition in hooks_install.conditions(context.root, names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from signet_sync.app import unchanged
@@ -14,10 +15,12 @@ from signet_sync.memories.score import day_start
 from signet_sync.memories.store import promotions
 from signet_sync.pages.store import pages
 from signet_sync.storage.database import native_backup
+from signet_sync.storage.locations import now_us
 from signet_sync.sync.engine import run_pass_mending
 from signet_sync.sync.store import counts, passes
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Request, Workspace
+from signet_sync.text.phrases import count_noun
 
 
 def run(context: Context, current: Look | None, full: bool, index_only: bool, accept_removals: bool) -> dict[str, Any]:
@@ -30,12 +33,33 @@ def run(context: Context, current: Look | None, full: bool, index_only: bool, ac
         with context.progress("indexing") as advance:
             request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
             outcome = run_pass_mending(workspace, request)
+        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
         document = report.describe_pass(workspace, outcome, instant, rebuild=full)
         if current is not None and not outcome.read:
             until = lasts_until(workspace, instant)
     if current is not None and not context.warnings:
         unchanged.save(current, outcome, document, instant, until)
     return document
+
+
+def _take_spool(context: Context, workspace: Workspace) -> bool:
+    """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
+    folder = workspace.state.spool
+    if not os.path.isdir(folder) or not any(name.endswith(".json") for name in os.listdir(folder)):
+        return False
+    from signet_sync.capture.worker import due  # nearly always the agent has taken them
+
+    if next(due(workspace, now_us()), None) is None:
+        return False
+    from signet_sync.capture import intake  # parsers of transcripts
+
+    context.log_to_person()
+    done = intake.run_capture(workspace, now_us=now_us)
+    written = sum(captured.wrote for captured in done.captured)
+    failed = f", {len(done.failed)} failed" if done.failed else ""
+    context.say(f"{count_noun(written, 'session')} captured from hooks{failed}")
+    return written > 0
 
 
 def lasts_until(workspace: Workspace, now_us: int) -> int | None:

@@ -42,7 +42,7 @@ def put(path: Path, text: str | bytes = "") -> Path:
 
 
 def all_harnesses(home: Path) -> None:
-    for name in registry.names():
+    for name in registry.hooked():
         Path(registry.settings(name).folder({"HOME": str(home)})).mkdir(parents=True)
 
 
@@ -115,9 +115,9 @@ def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -
         put(home / name / "neighbour", "x")
     before = contents(home, but=[".agents"])
     document = good(call("hooks", "install", "auto", "--json")).json
-    assert [entry["harness"] for entry in document["harnesses"]] == list(registry.names())
+    assert [entry["harness"] for entry in document["harnesses"]] == list(registry.hooked())
     assert all(entry["events"] and entry["error"] is None for entry in document["harnesses"])
-    assert fed(vault).keys() == set(registry.names())
+    assert fed(vault).keys() == set(registry.hooked())
     for condition in conditions().values():
         assert condition["found"] and condition["installed"] and condition["problems"] == [], condition
     made = [

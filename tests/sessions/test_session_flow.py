@@ -22,7 +22,6 @@ from session_inputs import (
     journal,
     moment,
     refuse,
-    say,
     segments,
     sound,
     written,
@@ -268,11 +267,3 @@ def put(vault, **given):
     place = vault.root.parent / "input.json"
     place.write_text(json.dumps(document(**given)))
     return str(place)
-
-
-def test_the_agent_of_option_and_document_must_agree(vault):
-    assert end(vault, options=("--agent", "nova"))["agent_id"] == "nova"
-    assert end(vault, agent_id="nova", options=("--agent", "nova"))["idempotent_replay"]
-    answer = say(vault, agent_id="ada", options=("--agent", "nova"))
-    assert answer.code == 2 and "--agent" in answer.json["error"]["message"]
-    assert say(vault, options=("--agent", "../x")).json["error"]["code"] == "agent-invalid"

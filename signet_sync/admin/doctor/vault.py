@@ -394,7 +394,7 @@ def waiting(target: Installation) -> Iterator[Finding]:
     age = target.now - (spool.oldest(folder) or target.now)
     words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
     if count and not target.alive and age > MOMENT:
-        yield warning("spool", f"{words}, and no agent runs to process them", target.command("session take-spool"))
+        yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"))
     elif count and age > LONG:
         yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
     else:

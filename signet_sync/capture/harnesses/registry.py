@@ -37,6 +37,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(folder.replace("_", "-") for folder in folders))
 
 
+def hooked() -> tuple[str, ...]:
+    """Returns the names of those that can call hooks of ours; sessions of the others are imported."""
+    return tuple(name for name in names() if (known := facts(name)).hooks or known.scripts)
+
+
 def facts(name: str) -> HarnessFacts:
     """Returns the facts of a harness. Raises `UsageError` (`harness-unknown`) if there is none of this name."""
     found = _find_facts(name)
