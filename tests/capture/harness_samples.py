@@ -2,7 +2,8 @@
 
 A sample has a `PLACE` below the home; `STEPS`: the documents of its hooks at each step, and what was injected then
 ("all" of the start's context, "lines" on the prompt, "" nothing, None: no such event); and `records` (or `write`) of
-turns. `HAS_PATH` is false if its documents do not name the transcript, `EDITOR` names its tool that edits. `CASES` are recorded inputs by what they show.
+turns. `HAS_PATH` is false if its documents do not name the transcript, `EDITOR` is the name of its
+tool that edits. `CASES` are recorded inputs by what they show.
 """
 
 from __future__ import annotations
