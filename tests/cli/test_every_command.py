@@ -41,9 +41,8 @@ PASSING = (*SIGNS, "logs", "signet-sync.db-wal", "signet-sync.db-shm")
 SECRET = "ghp_" + some(Random(11), 36)
 
 
-# `doctor` finds something. The others refuse: a workspace is named beside the one that they are to make, and the
-# session of `restore` is no harness's; `test_harness_contract` restores sessions.
-ENDS = {"doctor": 1, "restore": 2, "init": 2, "demo": 2}
+# `doctor` finds something; the session of `restore` is no harness's: `test_harness_contract` restores sessions.
+ENDS = {"doctor": 1, "restore": 2}
 # What has another answer after its neighbours, and what refuses the folder that stands.
 ALONE = ("violations restore", "entity undo")
 REFUSING = ("restore", "init", "demo")
