@@ -22,6 +22,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import signet_sync
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES, WORDS
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import locations
@@ -67,7 +68,7 @@ class Look:
         self.key: str | None = None
         self.settled = False
         oldest_ns = time.time_ns() - YOUNG_NS
-        with suppress(OSError, ValueError, struct.error):
+        with suppress(OSError, ValueError, struct.error, WorkspaceError):  # a pass says what is wrong
             inputs = _inputs(root, self.state, self.database) if self.database != ":memory:" else None
             if inputs is not None:
                 # Of version 2: from 3 on the same values may give other bytes.
@@ -148,7 +149,7 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
         "beside": sorted(name for name in os.listdir(beside) if name.startswith(base) and not name.startswith(passing)),
         "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
         | {"": {name: sign for name, sign in own.items() if name in _FILES or name.endswith(".tmp")}},
-        "vault": dict(_walk(root, "")) | {where: _listing(os.path.join(root, where)) for where in (_LIFTED, WORDS)},
+        "vault": dict(_walk(root, "")) | {where: _listing_inside(root, where) for where in (_LIFTED, WORDS)},
         "memory": [_contents(root, where) for where in (MEMORY, TOMBSTONES)],
     }
 
@@ -213,7 +214,7 @@ def _file(path: str) -> Sign | None:
     return _sign(status)
 
 
-def _listing(path: str) -> Signs:
+def _listing(path: str | int) -> Signs:
     """Returns the signatures of a folder's entries, None for a folder; empty if the folder is missing."""
     found: Signs = {}
     try:
@@ -224,6 +225,15 @@ def _listing(path: str) -> Signs:
     except FileNotFoundError:
         return {}
     return found
+
+
+def _listing_inside(root: str, where: str) -> Signs:
+    """Returns the same of a folder of the vault; a link in its place is not followed. Raises `WorkspaceError`."""
+    try:
+        with folder(root, where) as descriptor:
+            return _listing(descriptor)
+    except FileNotFoundError:
+        return {}
 
 
 def _walk(root: str, where: str) -> Iterator[tuple[str, Sign | None]]:
