@@ -24,7 +24,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import PROBLEMS, Judgement, Known, Row
+from signet_sync.sync.index_records import PROBLEMS, Judgement, Row
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.reading import judge_paths
@@ -94,7 +94,7 @@ def check(
     if database is not None:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = (path for path in violations.list_sealed_paths(database) if path not in present)
-        checked.judgements += filter(None, (planner.judge_missing(path, _WAS_INDEXED, judging) for path in gone))
+        checked.judgements += filter(None, (planner.judge_missing(path, judging) for path in gone))
     _notes(root, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
@@ -158,9 +158,6 @@ def _entities(workspace: Workspace, checked: CheckResult, database: Database | N
         else:
             checked.notes.append({"path": one.path, "code": one.code, "message": one.message})
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
-
-
-_WAS_INDEXED = Known(None, "indexed", "")
 
 
 def _pages(root: str, checked: CheckResult, judging: JudgeContext, limit: int) -> None:

@@ -133,7 +133,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     writing = Pass(run.workspace, inner, moved)
     with database.transaction():
         read_and_write(writing, present, judging, known)
-        _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
+        _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), judging, set()), known)
         _links(run, moved.change, whole=False)
         moved.change.agents |= violations.follow_verdicts(database, run.now_iso)
         move(run, moved.change)
@@ -202,14 +202,13 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, judging, known)
         # 3. Rows of files that are gone, or are no artifacts any more, go.
-        dropped, vanished = _judge_gone(request, gone, known, judging, unsettled)
+        dropped, vanished = _judge_gone(request, gone, judging, unsettled)
         _drop(run, dropped, named + vanished, known)
         outcome.removed_rows += rows + tombstones_store.forget_returned(database)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         if complete and not outcome.unread:
-            before = Known(None, "indexed", "")
-            missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(database))
+            missing = (planner.judge_missing(path, judging) for path in violations.unseen(database))
             artifacts.store_files(database, list(filter(None, missing)))
         change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)
@@ -269,11 +268,11 @@ def _is_news(path: str, known: dict[str, Known], judging: JudgeContext) -> bool:
     before = known.get(path)
     if before is None or before.code != "vanished":
         return before is not None
-    return planner.judge_missing(path, before, judging) is None
+    return planner.judge_missing(path, judging) is None
 
 
 def _judge_gone(
-    request: Request, gone: Sequence[str], known: dict[str, Known], judging: JudgeContext, unsettled: set[str]
+    request: Request, gone: Sequence[str], judging: JudgeContext, unsettled: set[str]
 ) -> tuple[list[str], list[Judgement]]:
     dropped: list[str] = []
     vanished: list[Judgement] = []
@@ -281,7 +280,7 @@ def _judge_gone(
         if request.settle_seconds and path not in request.confirmed:
             unsettled.add(path)
             continue
-        judgement = planner.judge_missing(path, known[path], judging)
+        judgement = planner.judge_missing(path, judging)
         if judgement is None:
             dropped.append(path)
         else:

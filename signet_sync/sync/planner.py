@@ -297,7 +297,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     )
 
 
-def judge_missing(path: str, known: Known, judging: JudgeContext) -> Judgement | None:
+def judge_missing(path: str, judging: JudgeContext) -> Judgement | None:
     """Judges a missing file: `vanished` if it has a seal and its absence is unexplained, else None.
 
     A tombstone explains it, or a person who has accepted it.

@@ -367,7 +367,7 @@ GONE = {
 @pytest.mark.parametrize(("path", "seal", "stones", "vanishes"), GONE.values(), ids=GONE.keys())
 def test_a_file_that_is_gone(path, seal, stones, vanishes):
     seals = [seal] if seal is not None else []
-    judgement = judge_missing(path, Known(SIGNATURE, "indexed", ""), bench(seals, Tombstones(stones)))
+    judgement = judge_missing(path, bench(seals, Tombstones(stones)))
     if vanishes:
         assert judgement == Judgement(path, "violation", "vanished", judgement.message)
         assert judgement.message
