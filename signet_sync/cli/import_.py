@@ -189,7 +189,7 @@ def restore(context: Context, session: str, harness: str) -> None:
     It has the words of both, calls and what these gave back as the vault keeps them. Thinking and images are not in it,
     nor what was redacted or left out.
     """
-    from signet_sync.capture.harness_files import restore as write
+    from signet_sync.capture.restore import restore as write
     from signet_sync.sync.read_only import reading
 
     with reading(context.place()) as database:

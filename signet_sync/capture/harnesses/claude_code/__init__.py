@@ -33,7 +33,6 @@ class _ClaudeCode(JsonFacts):
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
     instructions = ("CLAUDE.md",)
     first_prompt = ("claude",)
-    memory_beside = ("memory/*.md",)
     hooks = "settings.json"
     events = (
         ("SessionStart", 10, ""),

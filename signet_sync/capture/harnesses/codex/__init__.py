@@ -28,7 +28,6 @@ class _Codex(JsonFacts):
     pattern = r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"
     pathless = "not to be kept"  # an ephemeral session
     first_prompt = ("codex",)
-    memory = ("memories/*.md", "memories/rollout_summaries/*.md")
     hooks = "hooks.json"
     events = (
         ("SessionStart", 10, ""),

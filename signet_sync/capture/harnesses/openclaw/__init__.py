@@ -26,7 +26,6 @@ class _OpenClaw(HarnessFacts):
     parser = "pi"
     instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True
-    memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")
     scripts = (("hooks/signet-sync/handler.js", "handler.js"), ("hooks/signet-sync/HOOK.md", "HOOK.md"))
     script_events = (
         *("agent:bootstrap", "command:new", "command:reset", "session:auto-reset"),

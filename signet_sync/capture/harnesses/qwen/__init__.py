@@ -17,8 +17,6 @@ class _Qwen(JsonFacts):
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
     instructions = ("QWEN.md", "AGENTS.md")
     first_prompt = ("qwen", "-i")
-    memory = ("memories/*.md",)
-    memory_beside = ("../memory/*.md",)
     hooks = "settings.json"
     events = (
         ("SessionStart", 10, ""),
