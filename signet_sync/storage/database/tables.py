@@ -136,6 +136,7 @@ NATIVE: tuple[Table, ...] = (
         mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
         at text not null,
         primary key(harness, path, session_id)) without rowid""",
+        "create index captures_agents on captures(harness, agent_id)",
         row=columns(harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
             agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, at=When),
         mark="count(*) || ':' || coalesce(max(at), '')",
