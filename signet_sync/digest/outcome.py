@@ -10,7 +10,7 @@ from signet_sync.digest.record import Record, is_trivial, is_unfinished, record_
 from signet_sync.digest.reports import headline, turn_notes
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
-from signet_sync.digest.turns import SpokenMessage, Turn, is_report
+from signet_sync.digest.turns import SpokenMessage, Turn, is_report, plain
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 
@@ -25,6 +25,7 @@ _DISPUTES = late(
     r"(?:work\w*|fail\w*|broken|happen\w*|fix\w*|help\w*)\b|\bsame (?:error|problem|issue|failure)\b",
     re.IGNORECASE,
 )
+_PLAN = late(r"Implement the following plan:\s+#+ +(?:Plan: *)?([^\n]+)", re.IGNORECASE)
 _JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
 
 
@@ -61,14 +62,20 @@ def outcome(transcript: str | Record) -> Outcome:
     found = Outcome(edited=deeds.files, opening=_opening(turns))
     if record.is_silent:
         return found
-    # The first message of the person's own words that is more than a greeting.
-    request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
+    requests = (_read_plan_title(turn) or " ".join(own[turn.number])[:_REQUEST] for turn in turns if turn.words)
+    request = next((text for text in requests if len(stems(text)) > 1), "")  # more than a greeting
     found = found._replace(status=status_of(turns, deeds), request=request)
     if is_trivial(turns):
         return found
     return found._replace(
         results=tuple(_results(turns, deeds, own)), items=tuple(statements(record)), messages=len(own)
     )
+
+
+def _read_plan_title(turn: Turn) -> str:
+    """Returns the title of the plan that Claude Code hands to a new session in the person's name; empty without one."""
+    found = _PLAN.match(turn.words.text) if turn.words else None
+    return plain(found[1])[:_REQUEST] if found else ""
 
 
 def _opening(turns: Sequence[Turn]) -> str:

@@ -18,14 +18,15 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
 
 _READ = 16  # passages of a report
-# Told to the person: courtesies, that checks went well, advice, places, addresses.
+# Told to the person: courtesies, that checks went well, advice, places, addresses, what was not of this work.
 _SAYS_LITTLE = late(
     r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
     r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind))\b.{0,80}:?$"
     r"|(?:all|everything|the)?\s*(?:\d+ )?(?:[\w-]+ )?(?:tests?|lint\w*|checks?|builds?|ci|changes)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b"
     r"|(?:the )?(?:build|rebase|merge|push|commit|task|fix)(?: is| was)?(?: now)? (?:complete\w*|successful\w*|done)\b.{0,20}$|committed\b.{0,40}$"
     r"|i(?:'d| would|’d)? (?:recommend|suggest)|you (?:can|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)"
-    r"|(?:commit|branch|pr|url|link|file|root cause|status|worktree|base)s?\b[^.:]{0,25}: ?\S|pushed|verified|.{0,60}https?://)",
+    r"|(?:commit|branch|pr|url|link|file|root cause|status|worktree|base)s?\b[^.:]{0,25}: ?\S|pushed|verified|.{0,60}https?://"
+    r"|.{0,200}\b(?:pre-existing|unrelated|not related)\b)",
     re.I,
 )
 # What is left, or was the matter, did not come out.
@@ -33,6 +34,7 @@ _ASIDE = late(
     r"\W*(?:\d+\W*)?(?:the |suggested )?(?:next|remaining|what.s (?:left|next)|to.?do|open|blocked|problem|issue|bug|(?:root )?cause|before)\b",
     re.I,
 )
+_NUMBERED = late(r"\w+ #?\d+")  # "Line 733": says nothing of what is behind it
 _DID = late(
     r"^\W*(?:i(?:'ve| have|’ve)? |we(?:'ve| have)? |it |both |all )?(?:now |successfully |also )?"
     r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b"
@@ -83,8 +85,8 @@ def _tell_list(found: Sequence[Passage], best: int) -> str:
         return ""
     above = found[first - 1] if first else None
     lead = above.text if above is not None and (above.form == "heading" or above.text.endswith((":", "："))) else ""
-    lead = lead.rstrip(" :：")
-    heads = [passage.head for passage in found[first:last] if passage.head]
+    lead = " ".join(said for said in split(lead) if not _SAYS_LITTLE.match(said)).rstrip(" :：")
+    heads = [passage.head for passage in found[first:last] if passage.head and not _NUMBERED.fullmatch(passage.head)]
     if len(heads) > 1 and _DID.search(lead):
         return f"{lead}: {', '.join(heads)}"
     if len(heads) > 2 or sum(_DID.search(head) is not None for head in heads) > 1:

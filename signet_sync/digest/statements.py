@@ -28,6 +28,9 @@ _ACT = late(
     r"|ja|nein|weiter|oui|non|sí|sim|não|да|нет|evet)\b(?:\W+\w+){0,3}\W*$|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|계속)",
     re.IGNORECASE,
 )
+_ASKS_FOR_ACT = late(
+    r"what (?:would you like|do you want)(?: me)? to do\b|what(?:'s| is)? next\b|how .{0,20}\bproceed\b", re.I
+)
 _LABELLED = late(r"(decision|decided|rule|remember):\s+(\S.{2,})", re.IGNORECASE)
 _KIND_OF: dict[str, Kind] = {"decision": "decision", "decided": "decision", "rule": "constraint", "remember": "note"}
 _OF_NOTE: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
@@ -65,7 +68,7 @@ def statements(record: Record) -> list[Item]:
 def _list_picked(record: Record) -> Iterator[Item]:
     for asked, said, turn in record.deeds.picks:
         text = tell_pick(asked, said)
-        if text and not _ACT.match(said):
+        if text and not _ACT.match(said) and not _ASKS_FOR_ACT.match(asked):
             yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
 
 

@@ -182,7 +182,11 @@ def _fitting(results: Sequence[str], reserved: int) -> list[str]:
     parts: list[str] = []
     room = MAX_WORDS - _FRAME
     for place, text in enumerate(results):
-        left = room - sum(map(words, parts)) - (reserved if place > 1 and words(text) > _SHORT else 0)
+        left = (
+            room
+            - sum(map(words, parts))
+            - (reserved if (place > 1 or len(results) == 1) and words(text) > _SHORT else 0)
+        )
         part, whole = _shorten(text, max(_LEAST, left))
         if part and (not parts or (whole and words(part) <= left)):
             parts.append(part)

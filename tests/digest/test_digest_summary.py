@@ -197,6 +197,23 @@ def test_it_says_what_came_out(transcript: str, begins: str) -> None:
     assert said is not None and said.casefold().startswith(begins.casefold()), said
 
 
+def test_a_plan_that_a_harness_hands_over_is_told_by_its_title() -> None:
+    plan = user("Implement the following plan:\n\n# Plan: Burn `rape oil` in all lamps\n\n## Context\n\nIt is cheaper.")
+    assert outcome(plan + assistant(EDIT + "Done.")).request == "Burn rape oil in all lamps"
+
+
+@pytest.mark.parametrize(("report", "told"), [
+    ("**`lamp.py`**: 3 lines:\n- **Line 12**: The wick is trimmed now\n- **Line 14**: new\n- **Line 19**: old",
+     "Line 12: The wick is trimmed now"),
+    ("All 12 tests pass. The harbour now has:\n\n1. **A lamp** of glass\n2. **A horn** of brass",
+     "The harbour now has: A lamp, A horn"),
+    ("The changed files `pier.py` are pre-existing changes.\n\nThe lamp burns again with oil.",
+     "The lamp burns again with oil"),
+])  # fmt: skip
+def test_a_report_is_told_by_what_says_what_came_out(report: str, told: str) -> None:
+    assert outcome(user(TASK) + assistant(EDIT + report)).results[0].startswith(told)
+
+
 @pytest.mark.parametrize("text", ["", user("hi there"), user("hi") + assistant("Hello! I can look at the lamp.")])
 def test_where_nothing_came_out_there_is_none(text):
     assert told(text) is None

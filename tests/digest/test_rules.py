@@ -114,6 +114,7 @@ PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".
     (TASK + assistant(PICK + EDIT + DONE), [("decision", "person", "picked", "Which oil? — Rape oil")]),
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
       for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Ja, gleichzeitig")),
+    (TASK + assistant(PICK.replace("Which oil?", "What would you like to do with it?") + EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:
