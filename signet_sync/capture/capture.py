@@ -1,7 +1,6 @@
 """Writes a harness's transcript to the vault: what is new since the last segment, and its compactions."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,12 +12,7 @@ from signet_sync.capture import injections, transcripts
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import entries_after, entries_after_text, render
-from signet_sync.capture.harnesses.reader import (
-    NO_TIME,
-    Conversation,
-    TranscriptEntry,
-    drop_future_times,
-)
+from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
@@ -34,16 +28,11 @@ from signet_sync.formats.ids import (
     origin_of,
     token_of,
 )
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
-from signet_sync.sessions.input import (
-    FUTURE_US,
-    CompactionInput,
-    SessionInput,
-)
+from signet_sync.sessions.input import CompactionInput, SessionInput
 from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.live.turns import SpokenTurn, is_live
 from signet_sync.sessions.model_proposals import Propose
@@ -57,8 +46,6 @@ from signet_sync.text.stored_names import session_name, session_value
 
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
-_DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
-_SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
 COPIED = "copied history: all of it stands in another session, or was removed with it"
 EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
@@ -93,10 +80,9 @@ class CaptureResult:
         self.redactions.update(answer["redactions"])
 
 
-def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
+def read(source: TranscriptSource) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
-    Records dated after `now_us` count as undated. A session without dates is of its header's time, else of its file's.
     Raises `HarnessError`.
     """
     name = os.path.basename(source.path)
@@ -105,13 +91,7 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         found = registry.reader(source.harness)(*rows)
     else:
         found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=name)
-    last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
-    latest = max(last, 0) if now_us is None else now_us + FUTURE_US
-    if last > latest or last == NO_TIME:
-        now_us = latest if now_us is None else now_us
-        begins = (found.begins, source.mtime_ns // 1000, now_us)
-        found = drop_future_times(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
-    found = found._replace(harness=source.harness, project=_translate_wsl_path(found.project))
+    found = found._replace(harness=source.harness)
     # What we asked a model goes, each question with all that follows up to the next one of a person.
     kept: list[TranscriptEntry] = []
     ours = own_folder = is_in_model_folder(found.project)
@@ -128,15 +108,6 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     if not is_session_id(session_id):  # blank id: the file name is used
         session_id = session_name(file_stem(source.path))
     return found._replace(session_id=session_id)
-
-
-def _translate_wsl_path(project: str | None) -> str | None:
-    """Returns a folder as Linux sees it beside a Windows whose program wrote the transcript; others as they are."""
-    drive = _DRIVE.match(project or "")
-    if drive is not None:
-        return f"/mnt/{drive[1].lower()}/{drive[2]}".replace("\\", "/").rstrip("/")
-    share = _SHARE.match(project or "")
-    return share[1].replace("\\", "/") if share is not None else project
 
 
 def capture(
@@ -158,7 +129,7 @@ def capture(
     from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.end` raises.
     """
-    conversation = rest or read(source, now_us)
+    conversation = rest or read(source)
     done = CaptureResult(source, conversation.session_id)
     done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation)
     if not done.remark:
@@ -323,13 +294,10 @@ def _find_fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Transc
     kept = [row for row in rows if row.source_kind == "transcript" and not is_live(row.content)]
     if not kept:
         return conversation.entries
-    fresh = conversation.entries
-    if all(entry.recorded_at == NO_TIME for entry in fresh):
-        fresh = drop_future_times(conversation, 0, min(row.membership_us for row in kept)).entries
     boundary = max(row.membership_us for row in kept)
     # If the clock was set back, several segments may end in the same millisecond.
     last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
-    fresh = entries_after(fresh, boundary, last)
+    fresh = entries_after(conversation.entries, boundary, last)
     has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
     return fresh if has_words else ()
 

@@ -1,15 +1,16 @@
-"""Gives a session back to a harness, in its own format, made of our transcripts, so that it can be resumed."""
+"""Gives a session back to a harness: writes our transcripts in its own format, so that it can be resumed."""
 
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.texts import IMAGE, UUID
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.connection import Database
@@ -20,6 +21,11 @@ from signet_sync.text.chunking import HEAD
 
 _HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _DIVIDER = "***"  # above a compaction
+_LONGEST = 200  # characters of a folder's name; what Claude Code makes of a longer path is its own matter
+
+_Turns = Sequence[tuple[str, str, str]]  # role, ISO 8601 time, text
+# The file below the harness's folder, its records, and the command that continues the session.
+_Restored = tuple[str, list[dict[str, Any]], str]
 
 
 def restore(
@@ -29,24 +35,27 @@ def restore(
 
     Raises `UsageError` if that is there already, and for a harness that takes none.
     """
-    from signet_sync.capture.harnesses.texts import IMAGE, UUID  # slow import, not needed by `recall`
-
     ref = sessions.one(database, agent_id, session)
     files = sessions.files(database, ref)
     own, project = files[-1].harness or "", files[-1].project or ""
-    write = registry.restorer(harness or own)
+    harness = harness or own
+    write = _WRITERS.get(harness)
     texts = [text_at(database, file.source_path) for file in files if file.source_kind == "transcript"]
     turns = turns_of(texts)
     if write is None or not turns:
-        able = ", ".join(name for name in registry.names() if registry.restorer(name) is not None)
-        what = f"the session has no words for {harness or own or 'a harness'}" if write is not None else "it takes none"
-        raise UsageError(what, hint=f"sessions are restored to {able}: --to-harness NAME", code="not-restorable")
-    same = harness in ("", own) and UUID.fullmatch(ref.session_id) is not None
-    session_id = ref.session_id if same else str(uuid5(NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
+        what = f"the session has no words for {harness or 'a harness'}" if write is not None else "it takes none"
+        hint = f"sessions are restored to {', '.join(_WRITERS)}: --to-harness NAME"
+        raise UsageError(what, hint=hint, code="not-restorable")
+    same = harness == own and UUID.fullmatch(ref.session_id) is not None
+    session_id = ref.session_id if same else str(uuid.uuid5(uuid.NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
     folder = project if os.path.isdir(project) else folder
-    made, records, command = write(session_id, folder, turns, environ)
+    place, records, command = write(session_id, os.path.realpath(folder), turns)
+    home = registry.facts(harness).own(environ)
+    made = os.path.join(home, place)
     held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
-    path = next((one for one in held if _is_at_home(one, harness or own, environ)), made)
+    # Codex looks for it where its own list of sessions says.
+    kept = os.path.realpath(os.path.join(home, registry.facts(harness).folders[0]))
+    path = next((one for one in held if os.path.realpath(one).startswith(f"{kept}/")), made)
     for one in (path, made, *held):
         if os.path.lexists(one):
             hint = f"{command} continues it" if one == path else "the harness itself can resume it"
@@ -56,7 +65,7 @@ def restore(
     said = "\n".join(text for _, _, text in turns)
     return {
         "session_id": session_id,
-        "harness": harness or own,
+        "harness": harness,
         "path": path,
         "command": command,
         "folder": folder,
@@ -65,13 +74,6 @@ def restore(
         "images": said.count(IMAGE),
         "cut": said.count(" characters left out"),
     }
-
-
-def _is_at_home(path: str, harness: str, environ: Mapping[str, str]) -> bool:
-    """Returns whether a harness keeps a session there: Codex looks for it where its own list of sessions says."""
-    facts = registry.facts(harness)
-    homes = (os.path.realpath(os.path.join(home, facts.folders[0])) for home in facts.homes(environ))
-    return any(os.path.realpath(path).startswith(f"{home}/") for home in homes)
 
 
 def turns_of(transcripts: Iterable[str]) -> list[tuple[str, str, str]]:
@@ -94,3 +96,50 @@ def turns_of(transcripts: Iterable[str]) -> list[tuple[str, str, str]]:
             elif said:
                 found[-1][2].append(said)
     return [(role, at, "\n\n".join(parts)) for role, at, parts in found]
+
+
+# ── the formats of harnesses ──
+
+
+def _write_claude_code(session_id: str, cwd: str, turns: _Turns) -> _Restored:
+    name = re.sub(r"[^A-Za-z0-9]", "-", cwd)
+    if len(name) > _LONGEST:
+        raise UsageError("the folder's path is too long", path=cwd, hint="restore it from a folder with a shorter path")
+    records: list[dict[str, Any]] = []
+    for number, (role, at, text) in enumerate(turns):
+        message: dict[str, Any] = {"role": role, "content": text}
+        if role == "assistant":
+            message |= {
+                "id": f"msg_restored_{number}", "type": "message", "model": "restored", "stop_reason": "end_turn",
+                "content": [{"type": "text", "text": text}], "stop_sequence": None,
+                "usage": {"input_tokens": 0, "output_tokens": 0},
+            }  # fmt: skip
+        records.append({
+            "type": role, "uuid": str(uuid.uuid5(uuid.UUID(session_id), str(number))),
+            "parentUuid": records[-1]["uuid"] if records else None, "sessionId": session_id, "timestamp": at,
+            "cwd": cwd, "isSidechain": False, "userType": "external", "version": "2.0.0", "gitBranch": "",
+            "message": message,
+        })  # fmt: skip
+    return os.path.join("projects", name, f"{session_id}.jsonl"), records, f"claude --resume {session_id}"
+
+
+def _write_codex(session_id: str, cwd: str, turns: _Turns) -> _Restored:
+    """Returns a rollout of the day on which the session began."""
+    began = turns[0][1]
+    meta: dict[str, Any] = {
+        "id": session_id, "timestamp": began, "cwd": cwd, "source": "cli",
+        "originator": "codex_cli_rs", "cli_version": "0.100.0", "model_provider": None,
+    }  # fmt: skip
+    records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
+    for role, at, text in turns:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+        said = {"type": "message", "role": role, "content": content}
+        records.append({"timestamp": at, "type": "response_item", "payload": said})
+        if role == "user":
+            shown = {"type": "user_message", "message": text, "kind": "plain"}  # its list of sessions reads these
+            records.append({"timestamp": at, "type": "event_msg", "payload": shown})
+    name = f"rollout-{began[:19].replace(':', '-')}-{session_id}.jsonl"
+    return os.path.join("sessions", *began[:10].split("-"), name), records, f"codex resume {session_id}"
+
+
+_WRITERS = {"claude-code": _write_claude_code, "codex": _write_codex}

@@ -4,7 +4,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 from signet_sync.capture.harnesses import registry
@@ -125,20 +124,6 @@ def _find_oddity(path: str, status: os.stat_result) -> str:
     if not _is_own(status):
         return "it belongs to another user"
     return "a sub-agent's file: it is part of another session" if _PART_OF_ANOTHER.search(path) else ""
-
-
-def find_renamed(harness: str, path: str) -> str:
-    """Returns where a transcript is that its harness renamed after a reset; its own path if it did not."""
-    renamed = registry.facts(harness).renamed
-    if os.path.lexists(path) or not renamed:
-        return path
-    folder, name = os.path.split(path)
-    with suppress(OSError):
-        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and re.search(renamed, one)]
-        # The times in their names sort.
-        newest = max(found, key=lambda one: one.rpartition(".jsonl.")[2].partition(".")[2], default=name)
-        return os.path.join(folder, newest)
-    return path
 
 
 def list_installed(environ: Environ = os.environ) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import harness_samples
 import pytest
 from harness_samples import Turn
-from session_inputs import fields, segments, sound, written
+from session_inputs import fields, sound, written
 from transcript_builder import SECRET, TranscriptBuilder, import_, store
 
 
@@ -104,56 +104,6 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     shown = vault.call("import", "claude-code").out
     assert all(f"{name}\n" in shown or f"{name}: " in shown for name in reasons)
     assert all(reason.partition(":")[0] in shown for reason in reasons.values()) and talk.path.name not in shown
-
-
-WITHOUT_TIMES = {
-    "codex": [
-        {"type": "session_meta",
-         "payload": {"id": "0a1b2c3d-0000-4000-8000-00000000c0de", "timestamp": "2025-09-10T18:58:38Z", "cwd": "/x"}},
-        *({"type": "response_item", "payload": {"type": "message", "role": role, "content": [{"text": said}]}}
-          for role, said in (("user", "Why zebrafish?"), ("assistant", "For stripes."))),
-    ],
-    "claude-code": [
-        {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/x", "message": {"content": "Why zebrafish?"}},
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("harness", "day"), [("codex", "2025-09-10"), ("claude-code", "2026-03-20")])
-def test_records_without_times_are_of_the_header_else_of_the_file(vault, tmp_path, harness, day):
-    records, path = WITHOUT_TIMES[harness], tmp_path / "s-1.jsonl"
-
-    def write(*more):
-        path.write_text("".join(f"{json.dumps(record)}\n" for record in (*records, *more)))
-        os.utime(path, (1_774_000_000 + 86_400 * len(more), 1_774_000_000 + 86_400 * len(more)))
-
-    write()
-    assert import_(vault, harness, path)["sessions"] == 1
-    (manifest,) = written(vault, "manifest")
-    head = fields(vault, manifest)
-    assert (head["captured_at"][:10], head["project"]) == (day, "/x")
-    # It grows, and the file's time with it: only what is new is written.
-    write(records[-1] | {"uuid": "2"})
-    import_(vault, harness, path)
-    assert sum(text.count("zebrafish") for text in segments(vault)) <= 2
-    write(records[-1] | {"uuid": "2"})
-    assert import_(vault, harness, path, "--again")["segments"] == []
-    sound(vault)
-
-
-def test_a_record_that_is_dated_ahead_is_left_out_of_the_order(vault, home):
-    (talk,) = talks(store(home), 1)
-    talk.user("Does the zebrafish swim?", 50)
-    talk.user("And the heron?", 60)
-    lines = talk.path.read_text().replace("2026-03-20T10:00:50", "2199-03-20T10:00:50")
-    assert "2199" in lines
-    talk.path.write_text(lines)
-    talk.idle()
-    done = import_(vault, "claude-code")
-    assert (done["sessions"], done["failed"]) == (1, []) and vault.hits("zebrafish")
-    (path,) = written(vault, "transcript")
-    assert fields(vault, path)["ended_at"].startswith("2026-03-20T10:01:00")
-    sound(vault)
 
 
 def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):

@@ -400,16 +400,3 @@ def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(
     captured(vault)
     assert "unknown setting llm.providre" in agents.status(vault)["trouble"]
     assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"
-
-
-def test_what_openclaw_renamed_before_the_end_is_found(vault, tmp_path):
-    """The newest of several, whatever ended it."""
-    talk = TranscriptBuilder(tmp_path)
-    talk.harness = "openclaw"
-    for ending, words in (("reset.2026-03-28T10", "the older one"), ("deleted.2026-03-29T10", "of zebrafish")):
-        records = [{"type": "session", "id": SESSION, "timestamp": at(1), "cwd": "/home/u/x"}]
-        records += [{"type": "message", "timestamp": at(2), "message": {"role": "user", "content": words}}]
-        Path(f"{talk.path}.{ending}-00-00.000Z").write_text("".join(f"{json.dumps(one)}\n" for one in records))
-    put(vault, talk)
-    assert take(vault).failed == [] and jobs(vault) == []
-    assert vault.hits("zebrafish")

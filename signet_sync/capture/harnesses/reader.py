@@ -5,8 +5,8 @@ Each parser says what its own records mean. Nothing that a file holds raises.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from signet_sync.capture.harnesses.texts import (
@@ -39,8 +39,7 @@ class TranscriptEntry:
     about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
     of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
     sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
-    tool failed. `omitted` is how many characters were left out of the middle of a result. `recorded` is the record's
-    own time if that is not `at`.
+    tool failed. `omitted` is how many characters were left out of the middle of a result.
     """
 
     kind: EntryKind
@@ -50,12 +49,6 @@ class TranscriptEntry:
     call: str = ""
     failed: bool = False
     omitted: int = 0
-    recorded: int | None = field(default=None, compare=False)
-
-    @property
-    def recorded_at(self) -> int:
-        """Returns the time that the record itself has, `NO_TIME` if it has none."""
-        return self.at if self.recorded is None else self.recorded
 
 
 class Conversation(NamedTuple):
@@ -63,7 +56,7 @@ class Conversation(NamedTuple):
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
     it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `begins` is the header's time (`NO_TIME` if there is none). `remark` explains to a person why there are no entries.
+    `remark` explains to a person why there are no entries.
     `origin` is the session of which the file says that it is a fork, where the copied records have the time of the
     fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person. If its
     folder is gone, the session is of the repository of the folder it was made a `worktree_of`, or of its `remote`.
@@ -75,7 +68,6 @@ class Conversation(NamedTuple):
     project: str | None
     entries: tuple[TranscriptEntry, ...]
     parent: str | None = None
-    begins: int = NO_TIME
     remark: str = ""
     origin: str = ""
     copied_until: int = NO_TIME
@@ -99,28 +91,14 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settle_times(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time.
-
-    If none is known, all are of the time when the session began, else 0.
-    """
-    found = tuple(entries)
-    latest = next((entry.at for entry in found if entry.at != NO_TIME), max(begins, 0))
+def settle_times(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time."""
+    latest = next((entry.at for entry in entries if entry.at != NO_TIME), 0)
     placed = []
-    for entry in found:
+    for entry in entries:
         latest = max(latest, entry.at)
-        placed.append(entry if entry.at == latest else replace(entry, at=latest, recorded=entry.recorded_at))
+        placed.append(entry if entry.at == latest else replace(entry, at=latest))
     return tuple(placed)
-
-
-def drop_future_times(found: Conversation, latest: int, begins: int) -> Conversation:
-    """Returns the conversation without the times after `latest`, which no clock can have shown yet.
-
-    A record without a time has that of the one before; if none has any, all are of the time when the session `begins`.
-    """
-    times = (entry.recorded_at if entry.recorded_at <= latest else NO_TIME for entry in found.entries)
-    unsettled = (replace(entry, at=at, recorded=at) for entry, at in zip(found.entries, times, strict=True))
-    return found._replace(entries=settle_times(unsettled, begins))
 
 
 # ── lines ──
@@ -189,7 +167,7 @@ class LineReader(ABC):
         self.ours = OwnCalls()
         self.session = self.project = self.origin = self.worktree_of = self.remote = self.branch = ""
         self.parent: str | None = None
-        self.at = self.begins = self.copied_until = NO_TIME
+        self.at = self.copied_until = NO_TIME
         self.headless = False
 
     @classmethod
@@ -215,9 +193,8 @@ class LineReader(ABC):
             self.harness,
             self.session or self.stem,
             self.project or None,
-            settle_times(entries, self.begins),
+            settle_times(entries),
             self.parent,
-            self.begins,
             "" if entries else source.why_empty(),
             *(self.origin, self.copied_until, self.headless, self.worktree_of, self.remote, self.branch),
         )

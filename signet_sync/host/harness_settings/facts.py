@@ -40,18 +40,17 @@ class HarnessFacts:
     Its own folder is `place` below the person's home, or the one that `variable` names. In each of its homes,
     transcripts are in `folders` (which a person may have linked elsewhere), at most `depth` folders deeper, under a
     path that matches `pattern`; `ending` is that of a transcript's name, also in copies elsewhere. One that
-    `keeps_database` has all sessions in such a file; `renamed` are names of transcripts after a reset. `silence` is
-    printed instead of nothing. `pathless` is what an event without a transcript's path means. A harness that
-    `starts_at_prompts` gets what belongs to its start with the next prompt; after a compaction, so does one that never
-    `reports_compaction`. Without a named chat, others may read one that `carries_chats`. `first_prompt` are the words
-    of a command that starts the program with the prompt that follows them. It tells a session itself what its
-    `instructions` say, files of the session's folder. Where no event tells that a command failed, `failed` matches what
-    it gave back, the members `result` of the event of a tool that ran. `parser` is the harness whose transcripts its
-    own are like.
+    `keeps_database` has all sessions in such a file. `silence` is printed instead of nothing. `pathless` is what an
+    event without a transcript's path means. A harness that `starts_at_prompts` gets what belongs to its start with the
+    next prompt; after a compaction, so does one that never `reports_compaction`. Without a named chat, others may read
+    one that `carries_chats`. `first_prompt` are the words of a command that starts the program with the prompt that
+    follows them. It tells a session itself what its `instructions` say, files of the session's folder. Where no event
+    tells that a command failed, `failed` matches what it gave back, the members `result` of the event of a tool that
+    ran. `parser` is the harness whose transcripts its own are like.
 
     Of what we write below its folder of settings: the file `hooks` has a handler for each of `events`, with the seconds
     that it may take and the tools that it is for. A harness without such a file runs `scripts` at `script_events`:
-    their places, the main one first, and what is shipped for them beside its parser. One with neither has no
+    their places, the main one first, and what is shipped for them beside this module. One with neither has no
     hooks. `servers` is the file that lists MCP servers; `asks` is what the harness itself will ask the person.
     """
 
@@ -62,7 +61,6 @@ class HarnessFacts:
     ending = r"\.jsonl$"
     depth = DEPTH
     keeps_database = False
-    renamed = ""
     silence = ""
     pathless: Literal["an error", "a database", "not to be kept"] = "an error"
     starts_at_prompts = False

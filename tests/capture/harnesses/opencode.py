@@ -5,8 +5,8 @@ import json
 import apsw
 from harness_samples import START_US, case
 
-from signet_sync.capture.harnesses.opencode import transcript
-from signet_sync.capture.harnesses.opencode.transcript import MessageRow
+from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.harnesses.opencode import MessageRow
 
 PLACE = ".local/share/opencode/opencode.db"
 # Into the system prompt of each request, which a compaction does not touch.
@@ -52,7 +52,7 @@ def parse(rows, **session):
         "title": "Lamp oil",
         "time_created": 1_000,
     }
-    return transcript.read(held | session, rows)
+    return opencode.read(held | session, rows)
 
 
 def _message(role, at, *parts, **data):

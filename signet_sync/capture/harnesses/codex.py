@@ -91,7 +91,6 @@ class _CodexReader(LineReader):
         git = mapping_of(meta.get("git"))
         self.remote, self.branch = text_of(git.get("repository_url")), text_of(git.get("branch"))
         self.headless = meta.get("source") in ("exec", "mcp")
-        self.begins = time_of(meta.get("timestamp"))
         origin = mapping_of(meta.get("source"))
         if "subagent" in origin or meta.get("thread_source") == "subagent":
             spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))

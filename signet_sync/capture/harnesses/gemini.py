@@ -71,7 +71,6 @@ class _GeminiReader(LineReader):
     def _patch(self, values: Mapping[str, Any]) -> None:
         """Applies metadata and perhaps a snapshot of messages, which adds and updates but removes none."""
         self.session = self.session or text_of(values.get("sessionId"))
-        self.begins = max(self.begins, time_of(values.get("startTime")))
         self.project = self.project or next(filter(None, map(text_of, items_of(values.get("directories")))), "")
         if values.get("kind") == "subagent":
             self.parent = text_of(values.get("parentSessionId")) or UNNAMED

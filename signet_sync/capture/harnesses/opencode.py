@@ -43,7 +43,6 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
             reader.take({**message, "parts": [part for part in parts if part is not None]})
     reader.session, reader.project = text_of(session.get("id")), text_of(session.get("directory"))
     reader.parent = text_of(session.get("parent_id")) or None
-    reader.begins = _time(session, "time_created")
     found = reader.conversation(source)
     return found if messages else found._replace(remark="the session holds no messages")
 

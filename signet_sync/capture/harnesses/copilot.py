@@ -30,7 +30,6 @@ class _CopilotReader(LineReader):
         self.at = time_of(record.get("timestamp"))
         if kind == "session.start":
             self.session = self.session or text_of(data.get("sessionId"))
-            self.begins = max(self.begins, time_of(data.get("startTime")))
         elif kind == "session.snapshot_rewind":
             target = text_of(data.get("upToEventId"))
             place = self.events.index(target) if target in self.events else len(self.events)

@@ -21,15 +21,13 @@ class _PiReader(TreeReader):
         super().__init__(file_name)
         named = UUID.search(self.stem)
         self.stem = named[0] if named else ""
-        self.has_header = False
 
     def take(self, record: Mapping[str, object]) -> None:
         kind, parent = record.get("type"), record.get("parentId")
         self.at = time_of(record.get("timestamp"))
         if kind == "session":
-            if not self.has_header:
-                self.has_header, self.begins = True, self.at
-                self.session, self.project = text_of(record.get("id")), text_of(record.get("cwd"))
+            self.session = self.session or text_of(record.get("id"))
+            self.project = self.project or text_of(record.get("cwd"))
             return
         # A reset or compaction without a parent continues the session at its current position, and so does a record
         # appended by a program that does not know the tree.
