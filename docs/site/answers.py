@@ -239,7 +239,9 @@ class Status(TypedDict):
 
 
 class RecallHit(TypedDict):
-    tier: Literal["memory", "statement", "entity", "session"]  # What it is; a file is one of a harness or a project.
+    tier: Literal[
+        "memory", "statement", "entity", "session", "file"
+    ]  # What it is; a file is one of a harness or a project.
     id: str
     text: str
     path: str | None

@@ -6,7 +6,7 @@ Each imports only what it needs, for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.storage.files import require_root
@@ -14,6 +14,7 @@ from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
+    from signet_sync.capture.harness_files import HarnessFile
     from signet_sync.storage.database.connection import Database
 
 Document = dict[str, Any]
@@ -47,11 +48,21 @@ def recall(
         catch_up(place, agent)
     within = Within(agent, not shared, shared, Period(*period) if period else None, project)
     with reading(place) as database:
-        hits = recall_operations.recall(database, query, within, limit=limit)
+        beside = _harness_files(place, database, agent) if project is None and not shared else ()
+        hits = recall_operations.recall(database, query, within, limit=limit, beside=beside)
         unknown = "" if hits else _unknown(database, agent)
     if counted:
         recall_operations.count_hits(place, agent, query, hits, now_us)
     return {"hits": [hit._asdict() for hit in hits], "unknown": unknown}
+
+
+def _harness_files(place: IndexPlace, database: Database, agent: str) -> Iterable[HarnessFile]:
+    """Returns what harnesses give to the agent's sessions; an index that was made elsewhere names no place here."""
+    if place.chosen is not None and place.chosen != place.state().database:
+        return ()
+    from signet_sync.capture.harness_files import harness_files
+
+    return harness_files(database, agent, place.root)
 
 
 def find_files(

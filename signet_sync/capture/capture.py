@@ -147,7 +147,8 @@ def capture(
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD
-        seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        folder = conversation.project or ""
+        seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id, folder)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 

@@ -20,7 +20,7 @@ UNREAD = -1
 class TranscriptState(NamedTuple):
     """A transcript's state when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
 
-    `conversation` is the harness's name of the session that it contains; empty if unknown.
+    `conversation` is the harness's name of the session that it contains, `folder` where that worked; empty if unknown.
     """
 
     size: int
@@ -28,6 +28,25 @@ class TranscriptState(NamedTuple):
     agent_id: str
     outcome: str
     conversation: str = ""
+    folder: str = ""
+
+
+def folders(database: Database, harness: str, agent_id: str) -> list[tuple[str, str]]:
+    """Returns where a harness's newest transcripts of an agent were read, each with its session's folder."""
+    return list(
+        database.execute(
+            "select rtrim(path, replace(path, '/', '')), folder from captures where harness = ? and agent_id = ?"
+            " order by at desc limit 300",
+            (harness, agent_id),
+        )
+    )
+
+
+def is_alone(database: Database, harness: str, agent_id: str) -> bool:
+    """Returns whether no other agent has sessions of a harness."""
+    others = "select 1 from captures where harness = ?1 and agent_id {} ?2 and agent_id > ''"
+    sql = f"select exists({others.format('<')}) or exists({others.format('>')})"
+    return not database.value(sql, (harness, agent_id))
 
 
 def mark_of(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
@@ -36,7 +55,7 @@ def mark_of(database: Database, harness: str, path: str, session_id: str) -> Tra
 
 
 def _mark_at(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
-    sql = "select size, mtime_ns, agent_id, outcome, conversation from captures"
+    sql = "select size, mtime_ns, agent_id, outcome, conversation, folder from captures"
     place = (harness, path, session_id)
     for row in database.execute(f"{sql} where harness = ? and path = ? and session_id = ?", place):
         return TranscriptState(*row)
@@ -55,7 +74,7 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Tra
     For a removed session neither path nor id is kept, only a hash, so that the unchanged file is not read again.
     """
     place = storable_path(path), storable_path(session_id)
-    seen = seen._replace(conversation=storable_path(seen.conversation))
+    seen = seen._replace(conversation=storable_path(seen.conversation), folder=storable_path(seen.folder))
     if seen.outcome == REMOVED:
         place = _hide(*place)
         seen = TranscriptState(seen.size, seen.mtime_ns, "", REMOVED)
@@ -68,8 +87,8 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Tra
         )
         database.execute(
             "insert or replace into captures"
-            "(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
-            " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, folder, at)"
+            " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (harness, *place, *seen, at),
         )
 
@@ -98,19 +117,19 @@ def hide(database: Database, agent_id: str, ids: Collection[str], token: str | N
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
     for harness, path, session_id in sources(database, agent_id, ids, token):
         database.execute(
-            "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = ''"
-            " where harness = ? and path = ? and session_id = ?",
+            "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = '',"
+            " folder = '' where harness = ? and path = ? and session_id = ?",
             (*_hide(path, session_id), REMOVED, harness, path, session_id),
         )
 
 
 def redact(database: Database) -> None:
     """Redacts secrets in rows that an earlier sanitizer wrote. In the caller's transaction."""
-    columns = ("path", "session_id", "conversation")
+    columns = ("path", "session_id", "conversation", "folder")
     for harness, *said in list(database.execute(f"select harness, {', '.join(columns)} from captures")):
         if (clean := [storable_path(text) for text in said]) != said:
             database.execute(
-                "update or replace captures set path = ?, session_id = ?, conversation = ?"
+                "update or replace captures set path = ?, session_id = ?, conversation = ?, folder = ?"
                 " where harness = ? and path = ? and session_id = ?",
                 (*clean, harness, *said[:2]),
             )

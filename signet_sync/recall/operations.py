@@ -3,7 +3,7 @@
 Of what was found it makes hits: the words that answer, who said them, when and in which file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.embeddings.store import near
@@ -26,17 +26,20 @@ from signet_sync.text.index_words import fold
 from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
+    from signet_sync.capture.harness_files import HarnessFile
     from signet_sync.text.passages import Voice
 
-Tier = Literal["memory", "statement", "entity", "session"]
+Tier = Literal["memory", "statement", "entity", "session", "file"]
 FLOOR = 0.02  # of the question's weight; what covers less answers nothing
 KNOWN = 0.75  # of the question's weight; what covers less is only the nearest that there is
-SHOWN = 400  # characters of a statement or a live turn
+SHOWN = 400  # characters of a statement, a live turn or a file
 _SHOWN_TURNS, _MOST_SHOWN = 900, 1_000  # characters of turns of a session, and of all that is shown of one
 _OF_RUNNING = 0.8  # of what a turn of a running session covers: its score beside those of other texts
+_LEAST_OF_FILE = 0.5  # of the question's weight: these files are about everything
 _LONGEST_QUESTION = 4_000  # characters; a longer text says something
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
+_PARAGRAPH = late(r"\n\s*\n|\n(?=[ \t]{0,8}(?:[-*+]|\d+\.) )")
 _SPEAKERS: "dict[Voice, str]" = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
@@ -50,6 +53,7 @@ _KEPT = 0.05  # of the best hit's score
 _LEADING, _LEAD, _LEADING_WORDS = 0.5, 0.2, 3  # what a hit covers that alone has so much: see `_leads`
 _BESIDE = 0.45  # of the first hit's score, if it is surely an answer: what scores less would only be read
 _COUNTED = 0.75  # of the best hit's score; memories that score less were not what was looked for
+_MOST_FILES = 3  # a harness tells its sessions of them anyway
 
 
 class RankedHit(NamedTuple):
@@ -71,10 +75,18 @@ class RankedHit(NamedTuple):
     why: str
 
 
-def recall(database: Database, text: str, within: Within, *, limit: int = 10) -> list[RankedHit]:
+def recall(
+    database: Database,
+    text: str,
+    within: Within,
+    *,
+    limit: int = 10,
+    beside: "Iterable[HarnessFile]" = (),
+) -> list[RankedHit]:
     """Returns what answers a text, best first; accepts any text. [] where nothing covers enough of it.
 
-    In the agent the order is by words and meaning, where a model is set up.
+    `beside` are files that harnesses give to their sessions. In the agent the order is by words and meaning, where a
+    model is set up.
     """
     question = read(text)
     if not question.terms:
@@ -84,7 +96,8 @@ def recall(database: Database, text: str, within: Within, *, limit: int = 10) ->
     matches = _keep_enough(matches, clear=meaning is not None and meaning.clearness >= _CLEAR)
     found = list(rank_hits(database, within.agent_id, question, weighed, matches))
     found += list_running_hits(database, question, weighed, within)
-    found = drop_repeats(found)
+    files = sorted(list_file_hits(question, weighed, within, beside), key=lambda hit: -hit.score)
+    found = drop_repeats([*found, *files[:_MOST_FILES]])
     if found and matches and _leads(question, matches[0], found):  # a damaged row may match and show nothing
         found[0] = found[0]._replace(known=True)
     if found and found[0].known:
@@ -134,6 +147,7 @@ def drop_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
+    hits = [hit for hit in hits if hit.tier != "file"]
     with counting(place) as database:
         if hits and database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
@@ -276,7 +290,7 @@ def _show_passages(found: FoundArtifact, places: Sequence[int], weighed: Weighed
     return [labels.get(place, "") + texts[place] for place in sorted(texts)]
 
 
-# ── hits: of running sessions ──
+# ── of running sessions and of harnesses' files ──
 
 
 def list_running_hits(
@@ -307,3 +321,24 @@ def list_running_hits(
         if turn.session_key not in best or hit.score > best[turn.session_key].score:
             best[turn.session_key] = hit
     yield from best.values()
+
+
+def list_file_hits(
+    question: Question, weighed: WeighedTerms, within: Within, files: "Iterable[HarnessFile]"
+) -> Iterator[RankedHit]:
+    """Yields the best paragraph of each of the harnesses' files that covers enough of the question."""
+
+    def find_best(text: str) -> tuple[int, str]:
+        parts = ((weighed.in_text(one), one) for one in _PARAGRAPH.split(text))
+        return max(parts, key=lambda part: weighed.share(part[0]))
+
+    for file in files:
+        if not within.holds(file.at_us) or weighed.share(find_best(file.text)[0]) < _LEAST_OF_FILE:
+            continue
+        from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow import; few questions find such a file
+
+        held, paragraph = find_best(sanitize_transcript_v2(file.text))  # as a whole, so that no secret is cut
+        text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), SHOWN), weighed.share(held)
+        where = f"a file of {file.harness or 'the project'}"
+        name, score = sanitize_transcript_v2(file.path), _OF_RUNNING * covered
+        yield _make_hit(question, held, "file", name, text, where, "file", file.at_us, covered, score)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import chdir
@@ -18,7 +19,7 @@ from harness_samples import PROJECT, SESSION, Turn, sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transcripts import assert_sound, hostile, jsonl
-from workbench import NOW, Vault, cast
+from workbench import NOW, Vault, cast, contents
 
 from signet_sync.admin import hooks_install
 from signet_sync.capture import transcripts
@@ -215,6 +216,78 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
     }.items():  # fmt: skip
         told = [(one["session_id"], one["snippet"]) for one in vault.call("recall", *asked, "--json").json["files"]]
         assert told == ([(SESSION, found)] if found else []), asked
+
+
+def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    monkeypatch.setenv("HOME", str(home))
+    transcript = harness_samples.write(harness, home, TALK, cwd=str(code))
+    os.utime(transcript, (1.7e9, 1.7e9))
+    facts = registry.facts(harness)
+    own = [Path(facts.homes({"HOME": str(home)})[0], one.replace("*", "notes")) for one in facts.memory]
+    places = [
+        code / facts.instructions[0],
+        *own,
+        *(Path(os.path.normpath(transcript.parent / one.replace("*", "a"))) for one in facts.memory_beside),
+    ]
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    for number, place in enumerate(places):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"# Rules\n\nBe kind.\n\n- Moor zeppelin{number} at pier nine, with {secret}.\n- Sing.\n")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/CLAUDE.md").write_text("Wave the heliograph.")
+    (code / "SOUL.md").symlink_to(tmp_path / "private/CLAUDE.md")
+    before = contents(home), contents(code)
+    vault.session(3, project=str(tmp_path / "private"), session_id=SESSION)  # a file says so
+    assert vault.call("import", harness).code == 0
+    for number, place in enumerate(places):
+        (hit,) = vault.call("recall", f"moor zeppelin{number} pier nine", "--json").json["hits"][:1]
+        assert (hit["tier"], hit["speaker"], hit["id"]) == ("file", "file", str(place)), hit
+        assert hit["text"].startswith(f"- Moor zeppelin{number} at pier nine") and secret not in hit["text"]
+    found = vault.call("recall", "moor at pier nine", "--json").json["hits"]
+    assert sum(hit["tier"] == "file" for hit in found) == min(len(places), 3)
+    for line in (["recall", "heliograph"], ["recall", "zeppelin0", "--agent", "scout"],
+                 ["--db", str(vault.db), "recall", "zeppelin0"]):  # fmt: skip
+        told = vault.call(*line)
+        assert (told.out > "") == (line[0] == "--db"), told
+    copy = tmp_path / "vault-copy.db"
+    shutil.copyfile(vault.db, copy)
+    assert "zeppelin" not in vault.call("--db", str(copy), "recall", "zeppelin0").out
+    for document in [one for _, some in sample(harness).STEPS.values() for one in some][:2]:
+        assert "zeppelin" not in fire(vault, harness, transcript, {**document, "cwd": str(code)})
+    for name in ("AGENTS.md", "SOUL.md"):
+        (vault / name).write_text(f"Tie {name} to the bollard.")
+    for document in [one for _, some in sample(harness).STEPS.values() for one in some][:2]:
+        text = fire(vault, harness, transcript, {**document, "cwd": str(vault.root), "session_id": f"w{document}"[:9]})
+        assert not any(f"Tie {name}" in text for name in facts.instructions)
+    vault.reindex("--full")
+    kept = (vault.root, vault.state)
+    assert not [
+        path for place in kept for path in place.rglob("*") if path.is_file() and b"zeppelin0" in path.read_bytes()
+    ]
+    assert (contents(home), contents(code)) == before
+
+
+def test_what_claude_code_keeps_of_a_repository_is_found_by_sessions_below_it(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, code = tmp_path / "person", tmp_path / "code"
+    monkeypatch.setenv("HOME", str(home))
+    (code / ".git").mkdir(parents=True)
+    (code / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (code / "deck").mkdir()
+    transcript = harness_samples.write("claude-code", home, TALK, cwd=str(code / "deck"))
+    folder = home / ".claude/projects" / re.sub("[^A-Za-z0-9]", "-", str(code))
+    transcript.parent.rename(f"{folder}-deck")
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory/berths.md").write_text("Moor the dinghy at pier nine.\n")
+    (moved,) = home.rglob("*.jsonl")
+    os.utime(moved, (1.7e9, 1.7e9))
+    assert vault.call("import", "claude-code").code == 0
+    (hit,) = vault.call("recall", "moor the dinghy pier nine", "--json").json["hits"][:1]
+    assert (hit["tier"], hit["id"]) == ("file", str(folder / "memory/berths.md"))
 
 
 # One of each kind: with a file of its own, with several, in a gateway, and the invented one.

@@ -29,6 +29,7 @@ class _ClaudeCode(JsonFacts):
     place, variable = ".claude", "CLAUDE_CONFIG_DIR"
     folders = ("projects",)
     pattern = r"projects/[^/]+/[^/]+\.jsonl"
+    memory_beside = ("memory/*.md",)
     instructions = ("CLAUDE.md",)
     first_prompt = ("claude",)
     hooks = "settings.json"
@@ -64,6 +65,7 @@ class _Codex(JsonFacts):
     folders = ("sessions", "archived_sessions")
     pattern = r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"
     pathless = "not to be kept"  # an ephemeral session
+    memory = ("memories/*.md", "memories/rollout_summaries/*.md")
     first_prompt = ("codex",)
     hooks = "hooks.json"
     events = (
@@ -186,6 +188,7 @@ class _OpenClaw(HarnessFacts):
     ending = r"\.jsonl(?:\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40})?$"
     pattern = rf"agents/[^/]+/sessions/[^/]+{ending}"
     pathless = "a database"
+    memory = ("workspace/MEMORY.md", "workspace/USER.md", "workspace/memory/*.md")
     parser = "pi"
     instructions = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
     carries_chats = True
@@ -276,6 +279,8 @@ class _Qwen(JsonFacts):
     folders = ("projects",)
     pattern = r"projects/[^/]+/chats/[^/]+\.jsonl"
     instructions = ("QWEN.md", "AGENTS.md")
+    memory = ("memories/*.md",)
+    memory_beside = ("../memory/*.md",)
     first_prompt = ("qwen", "-i")
     hooks = "settings.json"
     events = (

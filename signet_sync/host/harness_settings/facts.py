@@ -44,9 +44,10 @@ class HarnessFacts:
     event without a transcript's path means. A harness that `starts_at_prompts` gets what belongs to its start with the
     next prompt; after a compaction, so does one that never `reports_compaction`. Without a named chat, others may read
     one that `carries_chats`. `first_prompt` are the words of a command that starts the program with the prompt that
-    follows them. It tells a session itself what its `instructions` say, files of the session's folder. Where no event
-    tells that a command failed, `failed` matches what it gave back, the members `result` of the event of a tool that
-    ran. `parser` is the harness whose transcripts its own are like.
+    follows them. `memory` is what it remembers by itself, as patterns of paths below its homes, `memory_beside` below
+    the folder of a transcript. It tells a session itself what its `instructions` say, files of the session's folder.
+    Where no event tells that a command failed, `failed` matches what it gave back, the members `result` of the event of
+    a tool that ran. `parser` is the harness whose transcripts its own are like.
 
     Of what we write below its folder of settings: the file `hooks` has a handler for each of `events`, with the seconds
     that it may take and the tools that it is for. A harness without such a file runs `scripts` at `script_events`:
@@ -68,6 +69,8 @@ class HarnessFacts:
     carries_chats = False
     first_prompt: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ("AGENTS.md",)
+    memory: tuple[str, ...] = ()
+    memory_beside: tuple[str, ...] = ()
     result = ("", "")
     failed = ""
     parser = ""

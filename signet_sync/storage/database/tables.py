@@ -134,11 +134,11 @@ NATIVE: tuple[Table, ...] = (
         """create table captures(
         harness text not null, path text not null, session_id text not null, size integer not null,
         mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
-        at text not null,
+        folder text not null default '', at text not null,
         primary key(harness, path, session_id)) without rowid""",
-        "create index captures_agents on captures(harness, agent_id)",
+        "create index captures_agents on captures(harness, agent_id, at)",
         row=columns(harness=Text, path=Outside, session_id=Outside, size=Number, mtime_ns=Number,
-            agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, at=When),
+            agent_id=Agent | Literal[""], outcome=SanitizedLine, conversation=Outside, folder=Outside, at=When),
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
