@@ -32,7 +32,7 @@ from signet_sync.storage.files import require_root
     type=click.Choice(["core", "all"]),
     default="core",
     show_default=True,
-    help="core: recall, expand, remember, forget, open. all: also context, history and note. "
+    help="core: recall, expand, remember, forget, open. all: also search, context, history, entities and others. "
     "--scope shared leaves out all but recall and context.",
 )
 def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:

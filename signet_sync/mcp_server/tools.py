@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import Kind
 from signet_sync.mcp_server.memory import (
     Document,
     ServedMemory,
@@ -310,7 +311,7 @@ def memory_note(
     return {"lines": lines, "said": [{"id": m.id, "text": m.text, "status": m.status} for m in said]}, more
 
 
-# ── sessions, history ──
+# ── sessions, history, numbers ──
 
 
 @_tool("Open a session", lambda found: "\n".join(session_lines(found)), core=True)
@@ -359,3 +360,103 @@ def memory_history(
     if not found.commits:
         more = "no commits yet" if memory.place.settings().history_enabled else f"{DISABLED}: {REMEDY}"
     return {"diff": None, **found.document()}, "; ".join(filter(None, (more, found.cut))) or None
+
+
+# ── entities ──
+
+
+@_tool("Read an entity")
+def entity_read(
+    memory: ServedMemory,
+    id: Annotated[
+        Name | None, "An entity's id or its beginning, its folder's name, or its title. Default: all are listed."
+    ] = None,
+    kind: Annotated[Kind | None, "List only these (without an id)."] = None,
+) -> Answer:
+    """Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id its
+    sections, list items with their keys, what is pinned or locked, and open proposals.
+    """
+    from signet_sync.entities import queries
+
+    with queries.open_read_only(memory.place, memory.agent_id, now_us()) as repo:
+        if id is None:
+            return {"entities": [one.document() for one in queries.list_entities(repo, kind)]}, None
+        return {"entity": queries.view(repo, repo.require(id)).document()}, None
+
+
+_GROUNDS = ("rationale", "evidence", "propose", "expect")
+# What each operation of `entity_edit` needs, and what it takes besides.
+_EDITS: dict[str, tuple[set[str], set[str]]] = {
+    "create": ({"kind", "title"}, {"type", "between"}),
+    "set": ({"id", "section", "text"}, {*_GROUNDS, "reason"}),
+    "append": ({"id", "section", "text"}, {*_GROUNDS}),
+    "prune": ({"id", "section", "item", "reason"}, set()),
+    "status": ({"id", "text"}, {"reason"}),
+}
+
+
+@_tool("Edit an entity", writes=True)
+def entity_edit(
+    memory: ServedMemory,
+    op: Annotated[
+        Literal["create", "set", "append", "prune", "status"],
+        "create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
+        " an item; prune: remove an item from a list; status: change the entity's.",
+    ],
+    id: Annotated[Name | None, "As in entity_read (not for create)."] = None,
+    section: Annotated[Name | None, "A section's `name` as in entity_read, or its heading."] = None,
+    text: Annotated[
+        Annotated[str, Field(max_length=100_000)] | None,
+        "The text (set and append), empty with a reason to empty a section; the new status.",
+    ] = None,
+    propose: Annotated[bool, "Let a person decide, as a pinned or locked section needs (set, append)."] = False,
+    expect: Annotated[Name | None, "Refuse if the section's sha256 is another by now (set and append)."] = None,
+    item: Annotated[Name | None, "The item's number or key (prune)."] = None,
+    reason: Annotated[
+        Annotated[str, Field(min_length=1, max_length=1_000)] | None, "Why (prune, status, and set to an empty text)."
+    ] = None,
+    rationale: Annotated[
+        Annotated[str, Field(min_length=1, max_length=2_000)] | None,
+        'Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).',
+    ] = None,
+    evidence: Annotated[
+        Name | None, "PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
+    ] = None,
+    kind: Annotated[Kind | None, "The kind of a new entity."] = None,
+    title: Annotated[Name | None, "The name of a new entity."] = None,
+    type: Annotated[Name | None, "The type of a new relationship: reviews, protects, polarized …"] = None,
+    between: Annotated[
+        Annotated[list[Name], Field(max_length=20)] | None, "The participants of a new relationship."
+    ] = None,
+) -> Answer:
+    """Create an entity; set, append to or prune a section; change its status. Every change is an event with the text
+    before and after. What a person pinned or locked can only be proposed.
+    """
+    from signet_sync.entities import operations
+    from signet_sync.entities.operations import Caller
+
+    grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
+    grounds["reason"] = reason
+    given = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, **grounds}
+    given |= {"type": type, "between": between}
+    named = {name for name, value in given.items() if value is not None and value is not False}
+    needs, may = _EDITS[op]
+    wrong = [f"{op} needs `{name}`" for name in sorted(needs - named)]
+    wrong += [f"{op} takes no `{name}`" for name in sorted(named - needs - may)]
+    if wrong:
+        raise UsageError(wrong[0], hint="see the tool's input schema", code="arguments-invalid")
+    with memory.place.opened() as workspace:
+        to, caller = (workspace, memory.agent_id), Caller(actor="agent", now_us=now_us())
+        match op:
+            case "create":
+                made = operations.create(
+                    *to, kind or "part", title or "", relation=type, between=between or (), **caller
+                )
+            case "prune":
+                made = operations.prune(*to, id or "", section or "", item or "", reason=reason or "", **caller)
+            case "status":
+                made = operations.set_status(*to, id or "", text or "", reason=reason, **caller)
+            case _:
+                act = operations.set_section if op == "set" else operations.append
+                made = act(*to, id or "", section or "", text or "", **caller, **grounds)
+        return made.document(), made.waiting or None
