@@ -1,4 +1,4 @@
-"""Clears conflict copies: of pages and entity files only the user's text stays, manifests are merged.
+"""Clears conflict copies of pages, entity files and manifests: only the user's text stays.
 
 Two machines write the same pages, so sync services make such copies regularly; only copies that hold something found
 nowhere else need the user's attention. A copy may arrive before the version that displaced it: while a file is no later
@@ -10,16 +10,16 @@ What a swap of ours displaced is kept as such a copy, also after a crash in the 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from signet_sync.errors import RevisionConflict, SignetSyncError, WorkspaceError, reason
+from signet_sync.errors import SignetSyncError, WorkspaceError, reason
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import MANIFEST_KEYS
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
-from signet_sync.formats.filename import artifact_name, find_ignored_code, is_copy_mark
+from signet_sync.formats.filename import find_ignored_code, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, add_links, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages import others
@@ -191,69 +191,46 @@ def _has_lines(words: bytes, known: bytes) -> bool:
 
 
 _COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
-_LINK = late(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
 _LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 
 
-# The fields of which the later value counts: newest segments, whose names begin with their instant, and last moments.
-_LATER = ("summary_path", "transcript_path", "compaction_path", "ended_at", "updated_at")
+def clear_manifests(workspace: Workspace) -> tuple[set[str], list[str]]:
+    """Deletes copies of manifests with no line or property of a person that the manifest lacks.
 
-
-def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
-    """Merges the known copies into their manifests. Returns the paths that changed, and what could not be done.
-
-    Two machines added to one manifest: the newest segments and every line that the user wrote are kept. A copy that
-    belongs to another session, or has properties of its own, is left to the user. Every machine writes the same bytes.
+    All else in a manifest follows from the session's other files. Returns the paths that are gone, and what could not
+    be done.
     """
-    changed: set[str] = set()
+    gone: set[str] = set()
     trouble = []
     rows = workspace.database.execute(
-        "select path from files where verdict <> 'indexed' and verdict = 'ignored' and code = 'conflict-copy'"
-        " and path like '%--manifest%.md' order by path"
+        "select path from files where verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
+        " order by path"
     )
     for copy in [path for (path,) in rows]:
         match = _COPY.fullmatch(copy)
-        name = artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md") if match and is_copy_mark(match[2]) else None
-        if match is None or name is None:
+        if match is None or not is_copy_mark(match[2]):
             continue
         try:
-            changed |= _merge_manifest(workspace, copy, f"{match[1]}.md", name.token)
-        except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
-    return changed, trouble
+            if _clear_manifest(workspace, copy, f"{match[1]}.md"):
+                gone.add(copy)
+        except (OSError, WorkspaceError) as error:
+            trouble.append(f"{copy}: the conflict copy could not be cleared: {reason(error)}")
+    return gone, trouble
 
 
-def _merge_manifest(workspace: Workspace, copy: str, path: str, token: str) -> set[str]:
+def _clear_manifest(workspace: Workspace, copy: str, path: str) -> bool:
+    """Returns whether a copy of a manifest was deleted."""
     root, limit = workspace.root, workspace.settings.max_file_bytes
-    known = manifests.read(root, copy, limit)
-    if known is None:
-        return set()
-    found, document, theirs = known
-    if unknown_entries(document.head, MANIFEST_KEYS) or others.holds(workspace, [theirs["agent_id"]]):
-        return set()
-    present = files.read(root, path, limit)
-    if isinstance(present, Found) and present.raw == found.raw and not files.is_later(root, path, copy):
-        return set()
-    joined = False
-
-    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
-        nonlocal joined
-        joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
-        later = {key: max(fields.get(key) or "", theirs.get(key) or "") or None for key in _LATER}
-        after = {**fields, **later}, _merge_bodies(body, document.body)
-        return after if joined and after != (fields, body) else None
-
-    written = manifests.swap(root, path, change, lambda: state_dir.session_lock(workspace.state, token), limit=limit)
-    gone = joined and writing.retract(root, copy, found.raw)
-    return {*([path] if written else []), *([copy] if gone else [])}
-
-
-def _merge_bodies(body: str, other: str) -> str:
-    """Returns a manifest's body plus the links and lines that only the other has; no line of either is lost."""
-    lines = other.split("\n")
-    links = [(path, kind) for line in lines if _LINKS.fullmatch(line) for path, kind in _LINK.findall(line)]
-    present = set(body.split("\n"))
-    words = [line for line in lines if line.strip() and line not in present and not _LINKS.fullmatch(line)]
-    joined = add_links(body, links)
-    return "\n".join([joined.rstrip("\n"), *words, ""]) if words else joined
+    theirs, ours = manifests.read(root, copy, limit), manifests.read(root, path, limit)
+    if theirs is None or ours is None or others.holds(workspace, [theirs[2]["agent_id"]]):
+        return False
+    (found, document, fields), (_, own, kept) = theirs, ours
+    words = "\n".join(line for line in document.body.split("\n") if not _LINKS.fullmatch(line))
+    has_all = (
+        all(fields[key] == kept[key] for key in _SAME)
+        and not unknown_entries(document.head, MANIFEST_KEYS)
+        and files.is_later(root, path, copy)
+        and _has_lines(words.encode(), own.body.encode())
+    )
+    return has_all and writing.retract(root, copy, found.raw)

@@ -301,8 +301,8 @@ class ConflictCopies(Publisher):
 
     def publish(self, run: Pass, key: str) -> None:
         """Clears them."""
-        joined, trouble = conflict_copies.merge_copies(run.workspace)
-        run.outcome.rewritten |= joined
+        gone, trouble = conflict_copies.clear_manifests(run.workspace)
+        run.outcome.rewritten |= gone
         run.outcome.trouble += [*trouble, *conflict_copies.clear(run.workspace)]
 
 
