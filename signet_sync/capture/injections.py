@@ -1,4 +1,4 @@
-"""Describes what hooks inject into a session, and records it, as ids and hashes, so that nothing is injected twice.
+"""Describes what hooks inject into a session, and records it, as ids, so that nothing is injected twice.
 
 A record is one small file for each session in the state folder. It contains no words. Only starts and prompts need it.
 """
@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from signet_sync.storage.locations import StateFolder, read_json, write_program
 from signet_sync.text.phrases import QUOTED
 
 KEPT_DAYS = 30.0
-_MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
+_MOST = 1_000  # ids of a session
 _DAY = 86_400.0  # seconds
 _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
 
@@ -63,54 +63,29 @@ class Injection(NamedTuple):
 
 
 class Injections:
-    """What one session got: by hash of each line its id; the ids given at prompts.
+    """What one session got: the ids of the lines given at its start, and of those at prompts.
 
-    The id of a quote is `QUOTED` and its session's, that of a whole file "".
-
-    `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
-    source of a start whose context waits for a prompt, else "". `at` is the time of the last change in seconds since
-    1970, `characters` how many it got in all.
+    The id of a quote is `QUOTED` and its session's, that of a whole file "". `due`: the context of a start waits for a
+    prompt. `at` is the time of the last change in seconds since 1970, `characters` how many it got in all.
     """
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
         self.harness = harness
         self.at = 0.0
-        self.due = ""
+        self.due = False
         self.characters = 0
-        self.lines: dict[str, str] = {}
-        self.left_out: list[str] = []
+        self.at_start: list[str] = []
         self.at_prompts: list[str] = []
 
     @property
     def ids(self) -> set[str]:
         """Returns the ids that the session got at its start or at a prompt."""
-        return {one for one in (*self.lines.values(), *self.at_prompts) if one and not one.startswith(QUOTED)}
-
-    def add_lines(self, lines: Iterable[tuple[str, str]], left_out: Iterable[str]) -> None:
-        """Adds lines, each with its id, and those for which there was no room."""
-        self.lines.update((hash_of(text), line_id) for text, line_id in lines)
-        self.left_out += (hash_of(text) for text in left_out)
-
-    def knows(self, text: str) -> bool:
-        """Returns whether a line has not changed since the session got it, or since there was no room for it."""
-        hash_ = hash_of(text)
-        return hash_ in self.lines or hash_ in self.left_out
-
-    def drop(self) -> None:
-        """Forgets what the session got: it does not have it any more."""
-        self.lines, self.left_out, self.at_prompts = {}, [], []
+        return {one for one in (*self.at_start, *self.at_prompts) if one and not one.startswith(QUOTED)}
 
     def document(self) -> dict[str, object]:
         """Returns what is written: of much the newest."""
-        lines = dict([*self.lines.items()][-_MOST_LINES:])
-        short = {"left_out": self.left_out[-_MOST_LINES:], "at_prompts": self.at_prompts[-_MOST_IDS:]}
-        return {"v": 1, **vars(self), "lines": lines, **short}
-
-
-def hash_of(text: str) -> str:
-    """Returns the hash by which a line is recognised."""
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+        return {"v": 1, **vars(self), "at_start": self.at_start[-_MOST:], "at_prompts": self.at_prompts[-_MOST:]}
 
 
 def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | None:
@@ -138,7 +113,7 @@ def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
     """Makes the context of a start due again, if the session got one. Raises `OSError`."""
     if read(folder, agent_id, session_id) is not None:
         with updating(folder, agent_id, "", session_id) as record:
-            record.due = "compact"
+            record.due = True
 
 
 def list_changed(folder: StateFolder, at: float) -> Iterator[Injections]:
@@ -151,10 +126,9 @@ def list_changed(folder: StateFolder, at: float) -> Iterator[Injections]:
 
 
 def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
-    """Deletes from all records, durably, what is no more: hashes of removed lines remain nowhere. Raises `OSError`.
+    """Deletes from all records, durably, what is no more. Raises `OSError`.
 
-    `stands` tells of an agent's id whether anything still has it. Of a thread, say, it may stand while the words of its
-    line are gone: only a statement's or memory's line keeps its hash. Lines that had no room have no id.
+    `stands` tells of an agent's id whether anything still has it.
     """
     if not os.path.isdir(folder.injected):
         return
@@ -165,13 +139,10 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
                 unlink(path)
                 continue
             before = record.document()
-            record.left_out = []
-            record.lines = {
-                hash_ if one[:2] in ("", "f-", "m-") or one.startswith(QUOTED) else one: one
-                for hash_, one in record.lines.items()
-                if not one or stands(record.agent_id, one.removeprefix(QUOTED))
-            }
-            record.at_prompts = [one for one in record.at_prompts if stands(record.agent_id, one)]
+            record.at_start, record.at_prompts = (
+                [one for one in some if not one or stands(record.agent_id, one.removeprefix(QUOTED))]
+                for some in (record.at_start, record.at_prompts)
+            )
             if record.document() != before:
                 os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
                 os.utime(path, (record.at, record.at))

@@ -77,8 +77,8 @@ def context(context: Context, scope: str, project: str | None, last: str | None,
     def show() -> None:
         if found["context"]["text"]:
             click.echo(found["context"]["text"])
-        elif found["crowded"]:
-            context.say(f"no section fits into --budget {budget}; increase the budget")
+        elif budget is not None:
+            context.say(f"no context: nothing is known, or nothing of it fits into --budget {budget}: increase it")
         else:
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 

@@ -240,10 +240,8 @@ def memory_context(
     """
     found = memory.ask("context", project=project or os.getcwd(), shared=memory.shared, budget=budget)
     more = [f"not read: {trouble}" for trouble in found["troubles"]]
-    if found["crowded"]:
-        more.append("no section fits into `budget`; increase it")
-    elif not found["context"]["text"]:
-        more.append("no context yet")
+    if not found["context"]["text"]:
+        more.append("no context yet, or nothing of it fits into `budget`")
     return found["context"], "; ".join(more) or None
 
 

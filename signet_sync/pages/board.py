@@ -67,17 +67,13 @@ class Board(NamedTuple):
 class SessionContext(NamedTuple):
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
-    `crowded` means that there was something, but none of it fitted. `lines` are what was injected: the text of each
-    line with its id, of a quote with its session's behind `QUOTED`, of a whole file with ""; `left_out` are texts of
-    lines without room.
+    `ids` are those of its lines; of a quote its session's behind `QUOTED`, of a whole file "".
     """
 
     text: str
     sources: Sequence[str]
     troubles: Sequence[str]
-    crowded: bool = False
-    lines: Sequence[tuple[str, str]] = ()
-    left_out: Sequence[str] = ()
+    ids: Sequence[str] = ()
 
 
 class Said:

@@ -5,7 +5,7 @@ marked as data.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.handle import HANDLE, handle
@@ -42,17 +42,16 @@ def compose(
     limit: int = LIMIT,
     size: Size = len,
     memory: Memory | None = None,
-    known: Callable[[str], bool] = lambda _: False,
+    known: Collection[str] = (),
 ) -> SessionContext:
     """Returns the context of an agent; with `shared` the identity files only, for places that others read too.
 
     Without `memory`, which is made of rows, it begins with the agent's MEMORY.md; the identity files get what is left.
-    `known` tells of a file's text that the session has it already. No symlink is followed: one among these files is
-    reported as a problem.
+    `known` are texts that the session has already. No symlink is followed: one among these files is reported as a
+    problem.
     """
     sources: list[str] = []
     troubles: list[str] = []
-    lines: list[tuple[str, str]] = []
 
     def read(path: str) -> tuple[str, str]:
         found = files.read(root, path, SIZE_LIMIT)
@@ -61,23 +60,17 @@ def compose(
                 troubles.append(f"{path}: {found.message}")
             return path, ""
         text = sanitize_transcript_v2(beginning(found.raw, limit * _PER_UNIT))
-        if not text.strip() or known(text):
+        if not text.strip() or text.strip() in known:
             return path, ""
         sources.append(path)
-        lines.append((text, ""))
         return path, text
 
     pages = [head_page(agent_id)] if not shared and memory is None else []
     texts = [read(path) for path in (*pages, *IDENTITIES)]
-    if shared or memory is None:
-        text = files_text(texts, limit, size)
-        return SessionContext(text, sources, troubles, bool(sources) and not text, lines)
-    made = memory(limit, size)
+    made = SessionContext("", (), ()) if shared or memory is None else memory(limit, size)
     left = limit - (cost(made.text.split("\n"), size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
-    sources[:0] = made.sources
-    crowded = not text and bool(sources or made.left_out)
-    return SessionContext(text, sources, troubles, crowded, [*made.lines, *lines], made.left_out)
+    return SessionContext(text, [*made.sources, *sources], troubles, [*made.ids, *("" for _ in sources)])
 
 
 def beginning(raw: bytes, enough: int) -> str:

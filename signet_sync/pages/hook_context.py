@@ -34,7 +34,7 @@ from signet_sync.pages.sections import StatementView, plain
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from signet_sync.pages.board import Line
     from signet_sync.pages.context import Memory
@@ -47,17 +47,18 @@ _FILE_LIMIT = 64 * 1024  # bytes of a harness's own instructions
 
 
 def answer_start(session: HookSession, source: str | None, budget: int) -> Injection:
-    """Returns the context of a session's start, marked as data; after a resume only what it did not get yet.
+    """Returns the context of a session's start, marked as data; "" after a resume, where it still has what it got.
 
     In some harnesses it returns "", and the session gets it at its next prompt.
     """
+    if source == RESUMED and session.id and _read_record(session).at_start:
+        return Injection("")
     if registry.facts(session.harness).starts_at_prompts and session.id:
         with suppress(OSError):  # if it cannot be recorded, the session gets it now
             with _record(session) as record:
-                if source != RESUMED or not record.due:
-                    record.due = source or "startup"
+                record.due = True
             return Injection("")
-    return _begin_context(session, source, budget)[0]
+    return _begin_context(session, budget)[0]
 
 
 def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
@@ -71,8 +72,7 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     held = _read_record(session)
     begun, given = Injection(""), held.ids
     if held.due:
-        begun, ids = _begin_context(session, held.due, budget)
-        given = ids | held.ids if held.due == RESUMED else ids
+        begun, given = _begin_context(session, budget)
     hits = _find_hits(session, words, given) if words else []
 
     def say(without: set[str]) -> tuple[str, list[PromptHit]]:
@@ -92,12 +92,11 @@ def answer_prompt(session: HookSession, words: str, budget: int) -> Injection:
     return Injection(say(set())[0], record) if hits else begun
 
 
-def _begin_context(session: HookSession, source: str | None, budget: int) -> tuple[Injection, set[str]]:
+def _begin_context(session: HookSession, budget: int) -> tuple[Injection, set[str]]:
     """Returns the context of a start, and the ids in it."""
-    resumed = source == RESUMED and session.id != ""
     request = REQUEST if session.hands_over() else ""
-    composed = _compose_context(session, _read_record(session) if resumed else None, budget, request)
-    text = context.wrap(composed.text, session.root, session.program, "" if resumed else request)
+    composed = _compose_context(session, budget, request)
+    text = context.wrap(composed.text, session.root, session.program, request)
 
     def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
@@ -105,14 +104,11 @@ def _begin_context(session: HookSession, source: str | None, budget: int) -> tup
             if session.id:
                 injections.expire(session.folder, time.time())
                 with _record(session) as record:
-                    record.due = ""
-                    if not resumed:
-                        record.drop()
-                    record.add_lines(composed.lines, composed.left_out)
+                    record.due, record.at_start, record.at_prompts = False, [*composed.ids], []
                     record.characters += len(text)
         return text
 
-    return Injection(text, record), {one for _, one in composed.lines if one}
+    return Injection(text, record), {one for one in composed.ids if one}
 
 
 def _read_record(session: HookSession) -> Injections:
@@ -126,19 +122,14 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
     return injections.updating(session.folder, session.agent_id, session.harness, session.id)
 
 
-def _compose_context(session: HookSession, record: Injections | None, budget: int, request: str) -> SessionContext:
-    """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
+def _compose_context(session: HookSession, budget: int, request: str) -> SessionContext:
+    """Returns what a session gets at its start; nothing of memory while a removal is unfinished."""
     room = context.room(session.root, session.program, request)
     budget = min(budget, room)
     shared, memory = session.shared, None
-    told = _read_harness_texts(session)
-
-    def known(text: str) -> bool:
-        return text.strip() in told or (record is not None and record.knows(text))
-
     if not shared:
         try:
-            memory = _read_memory(session, known, of_itself=record is not None)
+            memory = _read_memory(session)
         except RemovalUnfinished:
             shared = True
         except NoIndex:
@@ -151,7 +142,7 @@ def _compose_context(session: HookSession, record: Injections | None, budget: in
         # A harness limits characters as well: those of the budget's share of the room count as a token.
         size=lambda line: max(page_tokens(line), -(-len(line) * budget // room)),
         memory=memory,
-        known=known,
+        known=_read_harness_texts(session),
     )
 
 
@@ -170,34 +161,25 @@ def _read_harness_texts(session: HookSession) -> set[str]:
     return told
 
 
-def _read_memory(session: HookSession, known: Callable[[str], bool], *, of_itself: bool) -> Memory:
+def _read_memory(session: HookSession) -> Memory:
     """Returns what makes the text on the project at hand. Raises `NoIndex`.
 
-    Of the session's own lines it has those of its files if it is `of_itself`, and never what it says now: it knows
-    that, for no compaction has taken it.
+    What the session says now is left out: it knows that, for no compaction has taken it.
     """
     with _readable_index(session) as database:
         from signet_sync.pages.at_hand import marks
         from signet_sync.pages.project_context import project_text
         from signet_sync.pages.store import views
-        from signet_sync.sync.store import sessions
 
         name, belongs = context.name_project(session.project)
-        itself, now_us = session.id if of_itself else "", time.time_ns() // 1000
-        seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project, itself)
-        own = {RUNNING + session.id}
-        if of_itself:
-            paths = {one.path for some in (seen.threads, seen.statements) for one in some}
-            own |= {path for path, (of, _) in sessions.projects(database, paths).items() if of == session.id}
+        now_us = time.time_ns() // 1000
+        seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project)
         deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])
 
     def skip(line: Line) -> bool:
-        return known(line.text) or line.path in own
+        return line.path == RUNNING + session.id
 
-    def stale(ids: set[str]) -> dict[str, str]:
-        return marks(session.project, [one for one in seen.statements if one.id in ids], deeds)
-
-    return partial(project_text, seen, name, now_us, skip=skip, known=known, stale=stale)
+    return partial(project_text, seen, name, now_us, skip=skip, marks=marks(session.project, seen.statements, deeds))
 
 
 def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:

@@ -76,7 +76,7 @@ def compose_at_start(
         "text": composed.text,
         "sources": composed.sources,
     }
-    return {"context": context, "troubles": [*trouble, *composed.troubles], "crowded": composed.crowded}
+    return {"context": context, "troubles": [*trouble, *composed.troubles]}
 
 
 def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
@@ -113,11 +113,11 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
             if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
                 passage = neighbours.find_passage(database, chunk, one)
                 texts[one] = neighbours.node_text(database, passage)[:_PASSAGE]
-    start = dict.fromkeys(one for one in record.lines.values() if one in record.ids)
+    start = dict.fromkeys(one for one in record.at_start if one in record.ids)
     return {
         "session_id": session_id,
-        "files": sum(not one for one in record.lines.values()),
-        "quotes": sum(one.startswith(QUOTED) for one in record.lines.values()),
+        "files": sum(not one for one in record.at_start),
+        "quotes": sum(one.startswith(QUOTED) for one in record.at_start),
         "start": [{"id": one, "text": texts.get(one)} for one in start],
         "prompts": [{"id": one, "text": texts.get(one)} for one in record.at_prompts],
     }

@@ -25,7 +25,6 @@ from signet_sync.text.phrases import QUOTED, Quote, quote_line, title_of
 from signet_sync.text.sentences import basename, page_cell, shorten
 
 _LAST = 1_000_000  # more than any rank
-_MARKED = 48  # lines of which is asked whether they are out of date: more than have room
 _THREADS = 3  # of the project at hand; without one, of any
 # What earlier sessions of the project came to: their heading, and characters of each.
 _EARLIER, _OUTCOME = "=== Earlier sessions here ===", 240
@@ -44,13 +43,11 @@ def project_text(
     size: Size,
     *,
     skip: Callable[[Line], bool] = lambda _: False,
-    known: Callable[[str], bool] = lambda _: False,
-    stale: Callable[[set[str]], Mapping[str, str]] = lambda _: {},
+    marks: Mapping[str, str] = {},
 ) -> SessionContext:
-    """Returns the text on the project named `project` within a limit, "" for none; `skip` and `known` are left out.
+    """Returns the text on the project named `project` within a limit, "" for none; what it may `skip` is left out.
 
-    `size` measures one line, and a newline counts one. `known` tells of a quote's words that the session has them,
-    `stale` by the ids of statements what stands behind those that may be out of date.
+    `size` measures one line, and a newline counts one. `marks` stand behind the lines of some ids.
     """
     projects = *(view.project for view in seen.threads), *(view.project for view in seen.statements)
     own = {"", *map(scope_of, projects)}
@@ -63,14 +60,12 @@ def project_text(
 
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     room = limit - cost(warning, size)
-    quotes = {words: one for words, one in _list_quotes(seen).items() if not known(words)}
+    quotes = _list_quotes(seen)
     for_quotes = min(cost([*quotes], size), int(room * _OF_QUOTES), _QUOTED)
     of_board = candidates(seen._replace(threads=threads), now_us, own)
     earlier = _list_earlier(seen, basename(project), now_us)
-    told_of = [line for line in (*of_board, *earlier) if not skip(line)]
-    marks = stale({line.id for line in sorted(told_of, key=lambda line: line.rank)[:_MARKED]})
-    marked = [line._replace(mark=marks.get(line.id, "")) for line in told_of]
-    board = choose(marked, headings, room - for_quotes, lambda line: size(neutral(line)))
+    lines = [line._replace(mark=marks.get(line.id, "")) for line in (*of_board, *earlier) if not skip(line)]
+    board = choose(lines, headings, room - for_quotes, lambda line: size(neutral(line)))
     parts = {heading: [heading, *map(neutral, shown), ""] for heading, shown in blocks(board, headings)}
     more = [MORE, ""] if parts and board.left else []
     room -= sum(cost(part, size) for part in (*parts.values(), more))
@@ -83,12 +78,10 @@ def project_text(
     standing = parts.pop(headings["projects"], [])
     last = [title_of(seen.quoted), *shown.values(), ""] if seen.quoted is not None and shown else []
     text = [*warning, *standing, *last, *(line for part in parts.values() for line in part), *more]
-    of = seen.quoted.id if seen.quoted is not None else ""
-    left = *(line.text for line in board.left), *(words for words in quotes if words not in shown)
     sources = dict.fromkeys(path for line in chosen if (path := file_of(line.path)) is not None)
-    # Without handles: when a project gets its origin, its ids change and its words do not.
-    lines = [*((line.text, line.id) for line in chosen), *((words, f"{QUOTED}{of}") for words in shown)]
-    return SessionContext("\n".join(text).strip("\n"), [*sources], [], lines=lines, left_out=left)
+    of = seen.quoted.id if seen.quoted is not None else ""
+    ids = [*(line.id for line in chosen), *(f"{QUOTED}{of}" for _ in shown)]
+    return SessionContext("\n".join(text).strip("\n"), [*sources], [], ids)
 
 
 def _list_earlier(seen: BoardInputs, name: str, now_us: int) -> Iterator[Line]:

@@ -57,16 +57,13 @@ QUOTED = QuotedSession(
     st.integers(0, 80), st.integers(0, 3_000), st.sampled_from([len, estimate_tokens]),
     st.sets(st.integers(0, 40), max_size=5),
 )  # fmt: skip
-def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skipped):
+def test_the_limit_holds_and_each_line_is_told_by_its_id(count, limit, size, skipped):
     seen = full(count)._replace(quoted=QUOTED)
     made = project_text(seen, "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
     assert size(made.text) <= max(limit, 0)
-    lines = [(text, of) for text, of in made.lines if not of.startswith("said ")]
-    shown = [text for text, _ in lines]
-    assert not set(shown).intersection(made.left_out)
+    shown = [of for of in made.ids if not of.startswith("said ")]
     assert made.text.count("\n- ") == len(shown)
-    assert all(text in made.text for text in shown)
-    assert not any(int(of[-4:]) in skipped for _, of in lines)
+    assert not any(int(of[-4:]) in skipped for of in shown)
 
 
 def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_none():
@@ -82,12 +79,12 @@ def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_n
     assert told[:2] == ["> person: “Light the harbour before the ferry lands.”", "> agent: “The lamp is lit.”"]
     assert told[2].startswith("> person: “The harbour is wide. We ring the bell at night") and told[2].endswith("…”")
     assert told[3:] == ["> agent: “The glass of the pier is clean. … The wick is dry.”"]
-    assert [of for _, of in made.lines[1:]] == ["said s-abcdefgh0001"] * 4
+    assert [*made.ids[1:]] == ["said s-abcdefgh0001"] * 4
     many = Quote(1, "agent", NOW, " ".join(f"Lamp {n} of the pier burns." for n in range(400)))
     long = project_text(BoardInputs(quoted=QuotedSession(NOW, (many,))), "", NOW, 5_000, estimate_tokens).text
     assert 700 < estimate_tokens(long) <= 800
     tight = project_text(seen, "/x/lantern", NOW, 95, estimate_tokens)
-    assert told[3] in tight.text and "wide.”" in tight.text and "ferry" not in tight.text and len(tight.left_out) == 2
+    assert told[3] in tight.text and "wide.”" in tight.text and "ferry" not in tight.text
 
 
 def test_earlier_sessions_are_told_by_what_they_came_to():
@@ -184,4 +181,4 @@ def test_without_a_project_the_newest_threads_of_any_are_shown():
     seen = BoardInputs((thread(30, "/x/lantern"),), others=(thread(1, "/x/other"),))
     here, anywhere = (project_text(seen, name, NOW, 2_000, estimate_tokens) for name in ("/x/lantern", ""))
     assert "(open," in here.text and "other" not in here.text
-    assert [of for _, of in anywhere.lines] == [seen.others[0].id]
+    assert [*anywhere.ids] == [seen.others[0].id]

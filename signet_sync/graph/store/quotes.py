@@ -76,23 +76,21 @@ def read_last(
     threads: Iterable[str],
     until_us: int,
     folder: str | None,
-    without: str = "",
     first: Collection[str] = (),
     but: Collection[str] = (),
 ) -> QuotedSession | None:
     """Returns the session that work in a folder continues: the newest one in it, else the newest of some threads.
 
-    Before it those of the nodes that come `first`; none of those in `but`, of other branches. The session called
-    `without` does not continue itself.
+    Before it those of the nodes that come `first`; none of those in `but`, of other branches.
     """
     rows = database.execute(
         "select t.session_token, t.session_id, t.latest_us, t.node_id, exists(select 1 from session_projects p"
         " where p.agent_id = t.agent_id and p.session_token = t.session_token and p.session_id = t.session_id"
         " and p.folder = ?4) from (select * from thread_sessions where agent_id = ?1"
-        " and thread_id in (select value from json_each(?2)) and latest_us <= ?3 and session_id <> ?5"
-        " and node_id not in (select value from json_each(?6))"
+        " and thread_id in (select value from json_each(?2)) and latest_us <= ?3"
+        " and node_id not in (select value from json_each(?5))"
         f" order by latest_us desc, session_token, session_id limit {_CONTINUABLE}) t",
-        (agent_id, json.dumps(list(threads)), until_us, folder or "", without, json.dumps(list(but))),
+        (agent_id, json.dumps(list(threads)), until_us, folder or "", json.dumps(list(but))),
     )
     # A stable order: the first ones, the newest of those in the folder, then the newest of all.
     for token, session_id, latest_us, node, _ in sorted(rows, key=lambda row: (row[3] not in first, not row[-1])):

@@ -215,11 +215,10 @@ def project_inputs(
     now_us: int,
     belongs: Callable[[str | None], bool],
     folder: str | None = None,
-    without: str = "",
 ) -> BoardInputs:
     """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand.
 
-    `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
+    `folder` is where work begins or goes on.
     """
     threads = _threads(database, agent_id, now_us, THREADS).values()
     own = [one for one in threads if belongs(one.project)]
@@ -257,7 +256,7 @@ def project_inputs(
         used,
         others=[one for one in threads if not belongs(one.project)],
         warning="; ".join(warnings(database, agent_id, halt_message(database))),
-        quoted=quotes.read_last(database, agent_id, ids, now_us, folder, without, told if heads != own else (), hidden),
+        quoted=quotes.read_last(database, agent_id, ids, now_us, folder, told if heads != own else (), hidden),
         earlier=[EarlierSession(*row) for row in earlier],
         ended=ended(database, agent_id, ids),
     )
