@@ -42,7 +42,7 @@ _NOTHING_SHARED = "no context: with --scope shared it is the identity files only
     metavar="[SESSION]",
     is_flag=False,
     flag_value="",
-    help="Print what hooks injected into the newest session whose id in the harness begins so (default: of all).",
+    help="Print what hooks injected into a session, by its id in the harness (default: the one told something last).",
 )
 @click.option(
     "--budget",
@@ -102,7 +102,7 @@ def _answer_last(context: Context, session_id: str) -> None:
             click.echo(f"[{count_noun(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
 
     def show() -> None:
-        click.echo(f"session {found['session_id'] or 'without a turn yet'}")
+        click.echo(f"session {found['session_id'] or 'that was told something last'}, {found['told_at']}")
         show_all("=== At its start ===", found["start"])
         for name, noun in (("quotes", "quote"), ("files", "whole file")):
             if found[name]:

@@ -1,4 +1,4 @@
-"""Asks the repository at hand: which sessions are of its branch or worktree, and what may be out of date.
+"""Asks the repository at hand: which sessions are of its branch, and what may be out of date.
 
 A session is of another branch only as long as that is there. Git is asked in the session's own folder while that waits,
 never in a pass; what it does not say in time is not told. Imports no slow module: a harness waits.
@@ -7,13 +7,11 @@ never in a pass; what it does not say in time is not told. Imports no slow modul
 import json
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import normalize_path
-from signet_sync.host.repository import list_standing, real_path, resolve
+from signet_sync.host.repository import list_standing, resolve
 from signet_sync.pages.sections import StatementView, ThreadView
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database import batches
@@ -34,7 +32,7 @@ _STEPS = frozenset(("blocker", "next", "question"))  # what is of the branch on 
 
 
 class PlacedSession(NamedTuple):
-    """A session by its number, the branch and worktree (None: unknown) that it worked in last, what it came to."""
+    """A session by its number, the branch (None: unknown) and worktree of its last work, and what it came to."""
 
     number: int
     thread: str
@@ -52,43 +50,38 @@ def tell_branches_apart(
 ) -> tuple[list[ThreadView], list[PlacedSession], set[str]]:
     """Returns threads as the branch at hand left them, the sessions of other branches, and nodes of those to leave out.
 
-    The newest come first. What a trunk had before the branch at hand began is its past, too, and not left out. Unless a
-    session was on the branch that a folder has now, or in its worktree without one, all threads are as they were.
+    The newest come first. What was done on a trunk is the past of its branches, too, and not left out. Unless a session
+    was on the branch that a folder has now, all threads are as they were.
     """
     here = resolve(folder)
-    if here is None:
-        return list(threads), [], set()
-    tree = normalize_path(real_path(folder).removesuffix(f"/{here.path}"))
     rows = database.execute(_SESSIONS, (agent_id, json.dumps([one.id for one in threads]), now_us))
-    found = [PlacedSession(*row) for row in rows]
-    places = {(one.branch, one.tree) for one in found}
-    at_hand = {(on, at) for on, at in places if (on == here.branch if on and here.branch else at == tree)}
-    if not at_hand or len(places) == len(at_hand):
+    found = [PlacedSession(*row) for row in rows] if here is not None and here.branch else []
+    branches = {one.branch for one in found if one.branch}
+    if here is None or here.branch is None or here.branch not in branches:
         return list(threads), [], set()
-    there = list_standing(folder, {on for on, _ in places if on}, {at for on, at in places if at and not on})
-    # Without the name of its worktree in front.
-    ended = [one._replace(sentence=one.sentence.removeprefix(f"{basename(one.tree)}: ")) for one in found]
-    near = {one.number for one in ended if (one.branch, one.tree) in at_hand}
-    away = [one for one in ended if (one.branch or one.tree) in there and one.number not in near]
-    rest = {one.number for one in ended} - {one.number for one in away}
+    place = f"on branch {page_cell(here.branch)}"
+    others = list_standing(folder, branches - {here.branch})
+    away = [one for one in found if one.branch in others]
+    near = [one for one in found if one.branch == here.branch]
+    rest = [one for one in found if one.branch not in others]
     # A trunk has also what was on branches that are gone.
-    own = rest if here.branch in _TRUNKS else near
-    at = _name_place(here.branch, tree) if away else ""
+    own = rest if here.branch in _TRUNKS else [*near, *rest]
 
     def as_left(view: ThreadView) -> ThreadView | None:
-        its = [one for one in ended if one.thread == view.id]
-        told = next((one for some in (own, rest) for one in its if one.number in some), None)
+        told = next((one for one in own if one.thread == view.id), None)
         if told is None:
-            return None if its else view
-        status = statements_store.read_status(database, agent_id, told.node, told.status) or ""
+            return None if any(one.thread == view.id for one in away) else view
         return view._replace(
-            status=status, latest_us=told.at_us, sample=told.sentence, path=told.path, newest=told.node,
-            where=at if told.number in near else "",
-        )  # fmt: skip
+            status=statements_store.read_status(database, agent_id, told.node, told.status) or "",
+            latest_us=told.at_us,
+            sample=told.sentence.removeprefix(f"{basename(told.tree)}: "),  # the name of its worktree
+            path=told.path,
+            newest=told.node,
+            where=place if away and told in near else "",
+        )
 
     heads = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
-    began = min(one.at_us for one in ended if one.number in near)
-    return heads, away, {one.node for one in away if one.branch not in _TRUNKS or one.at_us > began}
+    return heads, away, {one.node for one in away if one.branch not in _TRUNKS}
 
 
 def find_steps_elsewhere(
@@ -103,14 +96,10 @@ def find_steps_elsewhere(
     return {one for one, by in said.items() if by <= numbers}
 
 
-def _name_place(branch: str | None, tree: str | None) -> str:
-    return f"on branch {page_cell(branch)}" if branch else f"in worktree {page_cell(basename(tree))}"
-
-
-# ── what may be out of date: files changed, commits were reverted or got lost ──
+# ── what may be out of date: files changed, commits were reverted ──
 
 PATH = late(r"[\w@~.+-]*(?:/[\w@.+-]+)+|\b[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
-_COMMIT = late(r"^\[(\S+) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)  # a deed of a session (`digest.quotes`)
+_COMMIT = late(r"^\[\S+ ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)  # a deed of a session (`digest.quotes`)
 _REVERTS = late(r"\bThis reverts commit ([0-9a-f]{7,40})\b")
 _NAME = 8  # characters of a commit's name
 
@@ -119,46 +108,35 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
     """Returns by id what stands behind those of some statements that may be out of date; `deeds` are those by id."""
     if folder is None or resolve(folder) is None:
         return {}
-    made = {view.id: _COMMIT.findall(deeds.get(view.id, "")) for view in views}
+    made = {view.id: dict(_COMMIT.findall(deeds.get(view.id, ""))) for view in views}
     files = {view.id: set(_files(view.text, folder.rstrip("/"))) for view in views}
     asked = [view for view in views if files[view.id] or made[view.id]]
     if not asked:
         return {}
     from signet_sync.host import git  # slow import, not needed where nothing names a file or a commit
 
-    until = time.monotonic() + git.PATIENCE
-    log, whole = git.log_since(folder, min(view.latest_us for view in asked), until)
-    if not log and not whole:
+    log, whole = git.log_since(folder, min(view.latest_us for view in asked))
+    if not log:
         return {}
-    back_us = 0 if whole else log[-1][0] * 1_000_000
-    asked = [view for view in asked if view.latest_us > back_us]  # of others not all commits since are known
+    back_us = 0 if whole else log[-1].at_us  # of what is older not all commits since are known
     # A squash or rebase gives a commit another name; its title stays, perhaps in a list.
-    titles = [set(map(_title, message.split("\n"))) for _, _, message, _ in log]
-    landed = set[str]().union(*titles)
-    missing = {
-        (branch, name) for view in asked for branch, name, subject in made[view.id] if _title(subject) not in landed
-    }
-    gone = git.gone_branches(folder, missing, until) if missing else set()
+    titles = [{_title(line) for line in one.message.split("\n")} for one in log]
     reverted: dict[str, str] = {}  # by the names of commits what reverts them
-    for _, name, message, _ in log:  # newest first: one that is reverted itself reverts nothing
-        if name not in reverted:
-            reverted.update(dict.fromkeys(_REVERTS.findall(message), name[:_NAME]))
+    for one in log:  # newest first: one that is reverted itself reverts nothing
+        if one.name not in reverted:
+            reverted.update(dict.fromkeys(_REVERTS.findall(one.message), one.name[:_NAME]))
     found: dict[str, str] = {}
-    for view in asked:
-        commits = made[view.id]
-        own = landed.intersection(_title(subject) for *_, subject in commits)
-        by = [next((by for one, by in reverted.items() if one.startswith(name)), "") for _, name, _ in commits]
+    for view in [view for view in asked if view.latest_us > back_us]:
+        by = [next((by for one, by in reverted.items() if one.startswith(name)), "") for name in made[view.id]]
+        own = {_title(subject) for subject in made[view.id].values()}
+        changed: set[str] = set()
+        for one, some in zip(log, titles, strict=True):
+            if one.at_us > view.latest_us and own.isdisjoint(some):
+                changed |= files[view.id] & one.files
         if by and all(by):
             found[view.id] = f" (reverted by {by[0]})"
-        elif commits and gone.issuperset(commit[:2] for commit in commits):
-            found[view.id] = " (its branch is gone)"
-        elif files[view.id]:
-            changed: set[str] = set()
-            for (at, *_, names), some in zip(log, titles, strict=True):
-                if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
-                    changed |= files[view.id] & names
-            if changed:
-                found[view.id] = f" ({len(changed)} of its files changed since)"
+        elif changed:
+            found[view.id] = f" ({len(changed)} of its files changed since)"
     return found
 
 

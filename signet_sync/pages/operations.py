@@ -10,7 +10,7 @@ from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.pages.context import compose, name_project, wrap
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
@@ -82,32 +82,23 @@ def compose_at_start(
 def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
     """Returns the document of `context --last --json`: what hooks injected into a session, in today's words.
 
-    It is the newest whose id begins so. The text of what is no longer there is None; `files` and `quotes` count whole
-    files and quotes; the id of a session without a turn is known only if it is given. Raises `UsageError` if nothing is
-    recorded.
+    It is the one whose id is given (of one with files a beginning is enough), else the newest. The text of what is no
+    longer there is None; `files` and `quotes` count whole files and quotes. Raises `UsageError` if nothing is recorded.
     """
-    from signet_sync.graph.store import neighbours
-    from signet_sync.pages.prompt_context import words_of  # slow import, not needed at a session's start
-    from signet_sync.sessions.live import store as live
+    from signet_sync.graph.store import neighbours  # slow imports, not needed at a session's start
+    from signet_sync.pages.prompt_context import words_of
 
     folder = place.state()
+    newest = [one for one in injections.list_changed(folder, 0) if one.agent_id == agent_id] if not session_id else []
     with reading(place) as database:
-        known = [ref.session_id for ref in sessions.every(database) if ref.agent_id == agent_id]
-        known += [one or key for key, one, *_ in live.sessions(database, agent_id)]
-        if injections.read(folder, agent_id, session_id) is not None:
-            known = [session_id]
-        begin = [(injections.read(folder, agent_id, one), one) for one in known if one.startswith(session_id)]
-        if not session_id:
-            begin += [(record, "") for record in injections.list_changed(folder, 0) if record.agent_id == agent_id]
-        told = [(record, one) for record, one in begin if record is not None]
-        if not told:
-            what = "nothing was told yet to"
-            hint = "with hooks a session is told something at its start: signet-sync hooks status"
-            if session_id:
-                what = f"nothing is recorded for session {display(session_id)} of"
-                hint = "give the harness's own id of a session of the last 30 days, or none for the newest"
-            raise UsageError(f"{what} agent {agent_id}", hint=hint, code="unknown-session")
-        record, session_id = max(told, key=lambda one: one[0].at)
+        record = injections.read(folder, agent_id, session_id) or max(newest, key=lambda one: one.at, default=None)
+        if record is None and session_id:
+            session_id = sessions.one(database, agent_id, session_id).session_id
+            record = injections.read(folder, agent_id, session_id)
+        if record is None:
+            what = f"nothing was told yet to {f'session {display(session_id)}' if session_id else f'agent {agent_id}'}"
+            hint = "with hooks a session is told something at its start, and that is known for 30 days: hooks status"
+            raise UsageError(what, hint=hint, code="unknown-session")
         texts = words_of(database, agent_id, record.ids)
         for one in record.at_prompts:
             if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
@@ -115,7 +106,8 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
                 texts[one] = neighbours.node_text(database, passage)[:_PASSAGE]
     start = dict.fromkeys(one for one in record.at_start if one in record.ids)
     return {
-        "session_id": session_id,
+        "session_id": session_id or None,
+        "told_at": iso(int(record.at * 1e6)),
         "files": sum(not one for one in record.at_start),
         "quotes": sum(one.startswith(QUOTED) for one in record.at_start),
         "start": [{"id": one, "text": texts.get(one)} for one in start],
