@@ -466,8 +466,10 @@ class ContextStart(TypedDict):
 
 
 class ContextInjected(TypedDict):
-    session_id: str  # The harness's id of the session.
+    session_id: str | None  # The harness's id of the session; null for the one that was told something last.
+    told_at: str
     files: int
+    quotes: int
     start: list[ContextStart]
     prompts: list[ContextStart]
 

@@ -344,7 +344,7 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
     with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", session) as record:
         record.at_prompts.append(first)
-    assert vault.call("context", "--last", session[:5]).out.startswith(f"session {session}, 20")
+    assert vault.call("context", "--last", session[:8]).out.startswith(f"session {session}, 20")
     assert vault.call("context", "--last").out.startswith("session that was told something last, 20")
     for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout"), ("--last", "--agent", "scout")):
         assert vault.call("context", *arguments).code == 2
