@@ -1,12 +1,11 @@
 """Stores the answers of write flows; a replay of the same request returns the first answer.
 
-What came of a session is read here too: statements, memories, neighbours, problem files.
+What a session states is read here too.
 """
 
 import json
 from typing import Any, NamedTuple
 
-from signet_sync.formats.filename import find_carried_token
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import STATEMENTS
 from signet_sync.sync.store.sessions import SessionRef
@@ -86,65 +85,6 @@ def find(database: Database, agent_id: str, token: str, session_id: str) -> Sess
     return None
 
 
-class ProblemFile(NamedTuple):
-    """A file of a session, or with its token, whose verdict is not `indexed`."""
-
-    path: str
-    verdict: str
-    code: str
-    message: str
-
-
-def problem_files(database: Database, ref: SessionRef) -> list[ProblemFile]:
-    """Returns a session's sealed files that are not `indexed`, and such unsealed files that have its token."""
-    found = {
-        row[0]: ProblemFile(*row)
-        for row in database.execute(
-            "select f.path, f.verdict, f.code, f.message from seals s join files f on f.path = s.path"
-            " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and f.verdict <> 'indexed'",
-            ref[:3],
-        )
-    }
-    # Only its frontmatter says which session an unsealed file belongs to, and that may be what is invalid.
-    for path, verdict, code, message in database.execute(
-        "select f.path, f.verdict, f.code, f.message from files f where f.verdict <> 'indexed'"
-        " and instr(f.path, ?) > 0 and not exists(select 1 from seals s where s.path = f.path)",
-        (f"--{ref.session_token}--",),
-    ):
-        if find_carried_token(path.rpartition("/")[2]) == ref.session_token:
-            found.setdefault(path, ProblemFile(path, verdict, code, message))
-    return [found[path] for path in sorted(found)]
-
-
-class ThreadNeighbour(NamedTuple):
-    """The previous or next session of a thread."""
-
-    session_token: str
-    session_id: str
-    latest_us: int
-    sentence: str
-
-
-def find_neighbours(
-    database: Database, ref: SessionRef
-) -> tuple[str | None, ThreadNeighbour | None, ThreadNeighbour | None]:
-    """Returns a session's thread, and the previous and the next session in it."""
-    own = "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?"
-    for thread_id, latest_us in database.execute(own, ref[:3]):
-        found: list[ThreadNeighbour | None] = []
-        for side, order in (("<", "desc"), (">", "asc")):
-            rows = database.execute(
-                "select session_token, session_id, latest_us, sentence from thread_sessions"
-                " where agent_id = ?1 and thread_id = ?2"
-                f" and (latest_us, session_token, session_id) {side} (?3, ?4, ?5)"
-                f" order by latest_us {order}, session_token {order}, session_id {order} limit 1",
-                (ref.agent_id, thread_id, latest_us, *ref[1:3]),
-            )
-            found.append(next((ThreadNeighbour(*row) for row in rows), None))
-        return thread_id, found[0], found[1]
-    return None, None, None
-
-
 class SessionStatement(NamedTuple):
     """A statement of a session, who said it and when, with the artifact and the line of its body, from 1."""
 
@@ -169,26 +109,6 @@ def statements(database: Database, ref: SessionRef, limit: int = 50) -> list[Ses
         (*ref[:3], limit),
     )
     return [SessionStatement(*row) for row in rows]
-
-
-class SessionMemory(NamedTuple):
-    """A memory that comes from a session."""
-
-    id: str
-    type: str
-    content: str
-    private: bool
-
-
-def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionMemory]:
-    """Returns the memories that come from a session, newest first."""
-    rows = database.execute(
-        "select m.id, m.type, m.content, m.private from memory_sources s"
-        " join memories m on m.agent_id = s.agent_id and m.id = s.memory_id"
-        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? order by s.at desc, m.id limit ?",
-        (*ref[:3], limit),
-    )
-    return [SessionMemory(memory_id, kind, content, bool(private)) for memory_id, kind, content, private in rows]
 
 
 def find_removal(database: Database, agent_id: str, token: str, session_id: str) -> str | None:

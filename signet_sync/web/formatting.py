@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Sequence
 from datetime import date
 from difflib import unified_diff
 from functools import cache
@@ -20,13 +19,10 @@ from markupsafe import Markup
 from signet_sync.formats.body import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escape_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
-from signet_sync.text.index_words import FUNCTION_WORDS
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
 _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
-_WORDS = re.compile(r"[^\W_]+")
-_SIGNS = re.compile(r"\*\*|__|`|(?:(?<=^)|(?<=[…:] ))(?:#{1,6}|[-*>]) ")
 _CONTEXT = 3  # lines around a change
 COMPARED = 1_000  # lines from the first to the last change that are compared
 ROWS, WIDE = 600, 1_200  # lines of a difference that are shown, and characters of one
@@ -62,21 +58,6 @@ def _show_value(value: Any) -> Any:
     if value is None:
         return ""
     return spell_out_unseen(value) if isinstance(value, str) else value
-
-
-def plain(value: Any) -> Any:
-    """Returns the values of a page as those of JSON: named tuples as objects, texts of Markdown as written."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif is_dataclass(value):
-        value = {one.name: getattr(value, one.name) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple | set | range):
-        return [plain(one) for one in value]
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return getattr(value, "text", str(value))
 
 
 def spell_out_unseen(text: str) -> str:
@@ -166,17 +147,6 @@ def sentence(text: str) -> str:
 
 def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
-
-
-def mark_words(piece: str, query: str) -> list[tuple[str, bool]]:
-    """Splits a text into pieces: those that begin a word like one of the query's are marked."""
-    piece = _SIGNS.sub("", piece)
-    asked = {word.casefold() for word in _WORDS.findall(query)[:64]}
-    words = sorted(asked - FUNCTION_WORDS or asked, key=len, reverse=True)
-    if not words:
-        return [(piece, False)]
-    found = re.split(rf"(?<![^\W_])({'|'.join(map(re.escape, words))})", piece, flags=re.IGNORECASE)
-    return [(text, place % 2 == 1) for place, text in enumerate(found) if text]
 
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:

@@ -4,12 +4,11 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import kind_of, parse_path
 from signet_sync.formats.handle import HANDLE, ID_LENGTH
-from signet_sync.formats.paths import leaves_workspace, page_agent
+from signet_sync.formats.paths import page_agent
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -18,7 +17,6 @@ from signet_sync.web.markdown import LinkTarget, Prose
 # The end of the path of a session log page.
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
 _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
-_LONGEST = 500  # characters
 _MARKER = re.compile(r"^(?:- |> (?:\[!\w+\] )?)")  # of an item, and of a note that Obsidian shows as a box
 
 
@@ -56,7 +54,11 @@ def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> d
 
 
 def find_targets(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, LinkTarget]:
-    """Returns the same for any paths and handles."""
+    """Returns the same for any paths and handles.
+
+    All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
+    up the host of every link that it shows.
+    """
     found: dict[str, LinkTarget] = {}
     named = set(named)
     artifacts = sessions.find_of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
@@ -69,31 +71,6 @@ def find_targets(database: Database, agent_id: str, named: Iterable[str]) -> dic
         if target is not None:
             found[name] = target
     return found
-
-
-def find_prose_targets(database: Database, agent_id: str, shown: Iterable[Prose]) -> dict[str, LinkTarget]:
-    """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
-
-    All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
-    up the host of every link that it shows.
-    """
-    candidates = {target: _paths_of(target) for prose in shown for target in prose.targets}
-    known = find_targets(database, agent_id, {path for paths in candidates.values() for path in paths})
-    return {
-        target: known[path]
-        for target, paths in candidates.items()
-        for path in [next((path for path in paths if path in known), None)]
-        if path is not None
-    }
-
-
-def _paths_of(target: str) -> list[str]:
-    """Returns the paths in the workspace that a link may mean: from its root, or beside the file with the link."""
-    bare = unquote(target.partition("#")[0].partition("^")[0]).strip()
-    if not bare or len(bare) > _LONGEST or leaves_workspace(target) or leaves_workspace(bare):
-        return []
-    path = bare if bare.endswith(".md") else f"{bare}.md"
-    return [path, f"memory/{path}"] if "/" not in path else [path]
 
 
 def _whole(database: Database, agent_id: str, name: str) -> str:

@@ -29,8 +29,8 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.sentences import basename, flatten
-from signet_sync.web.formatting import day_name, mark_words
-from signet_sync.web.link_targets import find_prose_targets, find_targets
+from signet_sync.web.formatting import day_name
+from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage, portion
 
@@ -113,15 +113,15 @@ def _cursor(text: str) -> tuple[int, str, str] | None:
 
 
 def _projects(database: Database, agent_id: str) -> list[tuple[str, str]]:
-    """Returns value and label of each project; two of one name are distinguished by their paths."""
+    """Returns value and label of each project."""
     counted = session_list.projects(database, agent_id)
-    names = [basename(project) for project, _ in counted if project]
-    found = []
-    for project, count in counted:
-        name = "no project" if project is None else basename(project)
-        label = project if project and names.count(name) > 1 else name
-        found.append((session_list.NONE if project is None else project, f"{label} ({count:,})"))
-    return found
+    names = distinct_names(project for project, _ in counted)
+    return [
+        (session_list.NONE, f"no project ({count:,})")
+        if project is None
+        else (project, f"{names.get(project) or basename(project)} ({count:,})")
+        for project, count in counted
+    ]
 
 
 def _options(known: list[tuple[str, str]], chosen: str | None) -> list[tuple[str, str, bool]]:
@@ -159,7 +159,7 @@ def node(request: ViewRequest) -> WebPage:
             "named": _LEVELS.get(level := about.get("level", about["kind"]), level),
             "pinned": memories.is_pinned(database, request.agent, about["id"]),
             "prose": prose,
-            "links": find_prose_targets(database, request.agent, [prose]),
+            "links": find_targets(database, request.agent, prose.targets),
             "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
@@ -200,7 +200,7 @@ def _answers(database: Database, request: ViewRequest, words: str) -> list[dict[
     for hit in hits:
         source, place = targets.get(hit.path or ""), targets.get(handle_of(hit.id))
         own = (source or place) if hit.tier == "session" else (place or source)
-        turns = [mark_words(turn, words) for turn in split_turns(hit._asdict())]
+        turns = [Prose(turn, inline=True) for turn in split_turns(hit._asdict())]
         found.append({"hit": hit, "turns": turns, "target": own, "source": source if source != own else None})
     return found
 

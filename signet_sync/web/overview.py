@@ -7,7 +7,6 @@ from typing import Any
 from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import local_day
@@ -21,12 +20,10 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts, violations
-from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web.formatting import day_name
 from signet_sync.web.link_targets import PageSection, sections, targets
 from signet_sync.web.lists import running
-from signet_sync.web.markdown import LinkTarget
 from signet_sync.web.request import ViewRequest, WebPage, portion, tone_of
 
 LATEST = 12  # sessions
@@ -181,28 +178,14 @@ def problems(request: ViewRequest) -> WebPage:
         found = [one._asdict() for one in newest]
         groups = _groups(request, database, {one["path"] for one in found})
         drifted = len(entities_store.drift(database, request.agent))
-        led = _find_links(database, request, [path for group in groups for path, _ in group["files"]])
     sealed = portion(found, request.query.get("page"), SEALED)
     data = {
         "sealed": sealed,
         "groups": groups if sealed.before is None else [],
-        "led": led,
         "others": sum(group["total"] for group in groups),
         "drifted": drifted,
     }
     return WebPage("violations", "Problems", data)
-
-
-def _find_links(database: Database, request: ViewRequest, paths: list[str]) -> dict[str, LinkTarget]:
-    """Returns where files that are not indexed can be read: on the page of their session."""
-    found = {}
-    for path in paths:
-        token = find_carried_token(path)
-        held = sessions_store.find(database, request.agent, token) if token else []
-        if len(held) == 1:
-            given = {"token": held[0].session_token, "session": held[0].session_id, "path": path}
-            found[path] = LinkTarget("session", given)
-    return found
 
 
 def _groups(request: ViewRequest, database: Database, sealed: set[str]) -> list[dict[str, Any]]:

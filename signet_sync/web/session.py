@@ -1,28 +1,25 @@
-"""Shows one session: its files to read from disk, part by part, its neighbours, and its results."""
+"""Shows one session: its files to read, part by part, and what it states."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source
-from signet_sync.formats.snapshot import Found, Trouble
-from signet_sync.graph.store import nodes
+from signet_sync.formats.snapshot import Found
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
 from signet_sync.sessions import store as results
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import IndexPlace, reading
-from signet_sync.sync.store import artifacts, sessions, texts
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import sessions, texts, violations
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan, TurnStart, speaker_of
-from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import basename
-from signet_sync.web.link_targets import find_prose_targets
+from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage
 
@@ -86,71 +83,43 @@ def turns_of(text: str, first: int, begun: Sequence[TurnStart], piece: ChunkSpan
 
 @dataclass(frozen=True)
 class ArtifactView:
-    """A file to show: `turns` are those of `part` (from 0) of `parts`; `trouble` explains why there is nothing to show.
+    """An indexed file: `turns` are those of `part` (from 0) of `parts`, their lines counted from that of its body.
 
-    `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its blocks, `L` for the
-    requested file; `asked` is the requested line.
+    `mark` begins the anchors of its blocks, `L` for the requested file; `asked` is the requested line.
     """
 
     path: str
     kind: str
-    code: str
     mark: str
-    parts: int = 0
-    part: int = 0
-    turns: Sequence[TurnView] = ()
-    asked: int = 0
-    trouble: str = ""
+    parts: int
+    part: int
+    turns: Sequence[TurnView]
+    asked: int
 
 
-def read_artifact(
-    place: IndexPlace,
-    database: Database,
-    path: str,
-    kind: str,
-    code: str,
-    mark: str,
-    *,
-    part: int = 0,
-    line: int = 0,
-    of_body: bool = False,
-) -> ArtifactView:
-    """Reads a file of the vault safely; secrets and control characters are removed as everywhere.
-
-    It shows a part (from 0), or the one with a line of the file or (`of_body`) of its body.
-    """
-    found = files.read(place.root, path, place.settings().max_file_bytes)
-    if isinstance(found, Trouble):
-        return ArtifactView(path, kind, code, mark, trouble=found.message)
-    body, first = _take_apart(found.raw)
-    text = _clean_text(database, path, found, body)
+def read_artifact(database: Database, path: str, kind: str, mark: str, *, part: int = 0, line: int = 0) -> ArtifactView:
+    """Reads the text of a file, as it was sealed: a part (from 0), or the one with a line of its body."""
+    text = texts.text_at(database, path)
     begun = tuple(chunking.turns(text)) if kind == "transcript" else ()
     pieces = list(chunking.pieces(text, PART, begun))
     if line:
-        line += (first - 1) * of_body
-        offset = len("\n".join(["", *text.split("\n")[: max(line - first, 0)]]))
+        offset = len("\n".join(["", *text.split("\n")[: max(line - 1, 0)]]))
         part = bisect_right(pieces, offset, key=lambda piece: piece.start) - 1
     part = min(max(part, 0), max(len(pieces) - 1, 0))
-    turns = turns_of(text, first, begun, pieces[part]) if pieces else []
-    return ArtifactView(path, kind, code, mark, len(pieces), part, turns, line)
+    turns = turns_of(text, 1, begun, pieces[part]) if pieces else []
+    return ArtifactView(path, kind, mark, len(pieces), part, turns, line)
 
 
-def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
-    """Returns the body without secrets and control characters; for an unchanged indexed file, the indexed text."""
-    known = artifacts.list_known_files(database, [path]).get(path)
-    if known is not None and known.verdict == "indexed" and known.signature == found.signature:
-        return texts.text_at(database, path)
-    return sanitize_transcript_v2(body)
-
-
-def _take_apart(raw: bytes) -> tuple[str, int]:
-    """Returns the body and the number of its first line; without frontmatter everything is body."""
+def _line_of_body(request: ViewRequest, path: str, line: int) -> int:
+    """Returns the line of a file's body, from 1, that is a line of the file."""
+    place = request.site.place
+    found = files.read(place.root, path, place.settings().max_file_bytes)
     try:
-        source = open_source(raw)
+        head = open_source(found.raw).head if isinstance(found, Found) else ""
     except FrontmatterProblem:
-        return raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"), 1
+        return line
     # Two fences, and the frontmatter between them unless it is empty.
-    return source.body, source.head.count("\n") + (4 if source.head else 3)
+    return max(line - head.count("\n") - (3 if head else 2), 1)
 
 
 # ── the session ──
@@ -167,23 +136,19 @@ def session(request: ViewRequest) -> WebPage:
 
 
 def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
-    held, strays = sessions.files(database, ref), results.problem_files(database, ref)
-    document = open_session.describe_one(database, ref) if held else None
+    held = sessions.files(database, ref)
+    document = open_session.describe_one(database, ref) if held else {}
     stretches = _stretches(held)
-    codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
     asked = request.query.get("path", "")
-    path = next((path for path in (asked, f"memory/{asked}") if path in codes), None)  # by its path or its name
+    known = {path for one in stretches for path in one.paths.values()}
+    path = next((path for path in (asked, f"memory/{asked}") if path in known), None)  # by its path or its name
     # The stretch of the requested file, else the newest.
     wanted = [one for one in stretches if path is None or path in one.paths.values()]
     chosen = wanted[-1] if wanted else None
-    shown = _read_files(request, database, chosen, path, codes)
-    manifest = document and document["manifest"]
-    title = (document and document["sentence"]) or "The files of this session are gone"
-    thread_id, before, after = results.find_neighbours(database, ref)
-    node = next(iter(references.best(database, ref)), None)
-    thread = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id and node else None
-    project = document and document["project"]
-    read = [turn.prose for artifact in shown for turn in artifact.turns]
+    shown = _read_files(request, database, chosen, path)
+    title = document.get("sentence") or "The files of this session are gone"
+    project = document.get("project")
+    targets = {target for artifact in shown for turn in artifact.turns for target in turn.prose.targets}
     data = {
         "heading": title,
         "token": ref.session_token,
@@ -191,17 +156,18 @@ def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
         "session_key": ref.session_key,
         "project": project,
         "project_name": basename(project) if project else None,
-        "harness": document and document["harness"],
+        "harness": document.get("harness"),
         "stretches": stretches,
         "chosen": chosen,
         "shown": shown,
-        "strays": strays,
-        "messages": {stray.path: stray.message for stray in strays},
-        "manifest": manifest,
-        "lineage": {"node": node, "thread": thread, "before": before, "after": after},
-        "memories": results.memories(database, ref),
+        "problems": [
+            one
+            for one in violations.list_open(database, request.agent)
+            if (one.session_token, one.session_id) == ref[1:3]
+        ],
+        "node": next(iter(references.best(database, ref)), None),
         "statements": results.statements(database, ref),
-        "links": find_prose_targets(database, request.agent, read),
+        "links": find_targets(database, request.agent, targets),
     }
     return WebPage("session", title, data)
 
@@ -223,24 +189,17 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
 
 
 def _read_files(
-    request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
+    request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None
 ) -> list[ArtifactView]:
     """Reads the requested file, by part or line; without a request all files of the stretch, from their beginnings."""
-    part, line, body = (_number(request, name) for name in ("part", "line", "body"))
-    if path is not None:
-        name = artifact_name(path.rpartition("/")[2])
-        kind = name.kind if name else "file"
-        at: dict[str, Any] = {"part": part - 1, "line": line or body, "of_body": not line}
-        read = read_artifact(request.site.place, database, path, kind, codes[path], "L", **at)
-        return [read]
     paths = chosen.paths if chosen is not None else {}
+    if path is not None:
+        part, line, body = (_number(request, name) for name in ("part", "line", "body"))
+        kind = next(kind for kind, one in paths.items() if one == path)
+        asked = _line_of_body(request, path, line) if line else body
+        return [read_artifact(database, path, kind, "L", part=part - 1, line=asked)]
     kinds = [kind for kind in ("summary", "compaction", "transcript") if kind in paths]
-    return [
-        read_artifact(
-            request.site.place, database, paths[kind], kind, codes[paths[kind]], "L" if kind == kinds[-1] else "S"
-        )
-        for kind in kinds
-    ]
+    return [read_artifact(database, paths[kind], kind, "L" if kind == kinds[-1] else "S") for kind in kinds]
 
 
 def _number(request: ViewRequest, name: str) -> int:

@@ -175,7 +175,6 @@ def test_a_session_is_read_segment_by_segment(vault: Vault, browser: TestClient)
     assert [one.kind for one in opened(vault, RESUMED, path=first.opening).data["shown"]] == ["summary"]
     compacted = opened(vault, RESUMED, path=compaction.opening)
     assert [artifact.kind for artifact in compacted.data["shown"]] == ["compaction"]
-    assert "A person's note." in Seen(browser.get(address(RESUMED, path=page.data["manifest"])).text).text
     seen = Seen(browser.get(address(RESUMED)).text)
     before = numbered(2)["session_id"]
     assert any(before in link for link in seen.links), "the wikilink leads there"
@@ -215,35 +214,18 @@ def test_a_long_transcript_is_shown_in_parts_that_hold_all_of_it(vault: Vault) -
     assert opened(vault, LONG, path=path, part="99999").data["shown"][0].part == first.parts - 1
 
 
-def test_what_stands_on_the_disk_is_shown_with_its_verdict(vault: Vault, browser: TestClient) -> None:
+def test_a_session_shows_what_was_sealed_and_which_of_its_files_changed(vault: Vault, browser: TestClient) -> None:
     when = {"session_id": RESUMED, "captured_at": "2026-03-28T12:00:00.000Z"}
     changed, gone = made.path_for("transcript", **when), made.path_for("summary", **when)
-    secret = "ghp_" + "a1B2c3D4e5" * 4
-    (vault / changed).write_text((vault / changed).read_text().replace("five tries", f"six tries with {secret}"))
+    (vault / changed).write_text((vault / changed).read_text().replace("five tries", "six tries"))
     (vault / gone).unlink()
     vault.reindex()
     entries = lists.sessions(ask(vault)).data["shown"]
     assert [entry.violations for entry in entries if entry.session_id == RESUMED] == [2]
     text = browser.get(address(RESUMED, path=changed)).text
-    assert "six tries" in text
-    assert secret not in text
+    assert "five tries" in text and "six tries" not in text
     assert {"mutated", "vanished"} <= set(re.findall(r'class="badge bad">(\w+)', text))
-
-
-def test_a_file_that_never_was_valid_is_shown_where_its_token_leads(vault: Vault, browser: TestClient) -> None:
-    third = {key: numbered(3)[key] for key in ("session_id",)}
-    name, raw = made.compaction(**third, captured_at="2026-03-26T18:00:00.000Z")
-    vault.put((name, raw.replace(b"five tries", b"six tries")))
-    copy = made.path_for("summary", **third, captured_at=numbered(3)["captured_at"]).replace(".md", " (1).md")
-    (vault / copy).write_text("# A copy\n")
-    vault.reindex()
-    page = opened(vault, third["session_id"], path=name)
-    assert {stray.path: stray.code for stray in page.data["strays"]} == {
-        f"memory/{name}": "hash-mismatch",
-        copy: "conflict-copy",
-    }
-    assert "six tries" in Seen(browser.get(address(third["session_id"], path=name)).text).text
-    assert "A copy" in Seen(browser.get(address(third["session_id"], path=copy)).text).text
+    assert text.count("/do/restore?") == 2
 
 
 def test_a_session_that_is_not_there_is_told_with_what_to_do(vault: Vault, browser: TestClient) -> None:
