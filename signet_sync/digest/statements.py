@@ -22,14 +22,17 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"
 ITEMS = 24
 _NOTED = 30  # turns whose hand-overs are read
 _LONGEST, _PICK, _TYPED = 400, 260, 1_000  # characters of a statement, of an option, of a message with a label
-# An option that is an act of the next minutes decides nothing.
+# An act of the next minutes, what the agent may choose, and what to talk of decide nothing.
 _ACT = late(
-    r"^\W*(?:(?:yes|no|ok(?:ay)?|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|skip|cancel|commit|push|merge|later|now"
-    r"|ja|nein|weiter|oui|non|sí|sim|não|да|нет|evet)\b(?:\W+\w+){0,3}\W*$|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|계속)",
+    r"^\W*(?:(?:yes|no|ok(?:ay)?|go|continue|proceed|(?:re-?)?run|start|stop|wait|retry|skip|cancel|commit|push|merge|later|now|next"
+    r"|you decide|ja|nein|weiter|oui|non|sí|sim|não|да|нет|evet)\b(?:\W+\w+){0,3}\W*$"
+    r"|はい|いいえ|続|是的?$|否|好的?$|继续|예\b|네\b|계속)",
     re.IGNORECASE,
 )
 _ASKS_FOR_ACT = late(
-    r"what (?:would you like|do you want)(?: me)? to do\b|what(?:'s| is)? next\b|how .{0,20}\bproceed\b", re.I
+    r"what (?:would you like|do you want)(?: me)? to do\b|what(?:'s| is)? next\b|how .{0,20}\bproceed\b"
+    r"|.{0,80}\b(?:discuss|more questions|ready to)\b",
+    re.I,
 )
 _LABELLED = late(r"(decision|decided|rule|remember):\s+(\S.{2,})", re.IGNORECASE)
 _KIND_OF: dict[str, Kind] = {"decision": "decision", "decided": "decision", "rule": "constraint", "remember": "note"}

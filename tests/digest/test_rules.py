@@ -113,8 +113,9 @@ PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".
 @pytest.mark.parametrize(("text", "expected"), [
     (TASK + assistant(PICK + EDIT + DONE), [("decision", "person", "picked", "Which oil? — Rape oil")]),
     *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
-      for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Ja, gleichzeitig")),
-    (TASK + assistant(PICK.replace("Which oil?", "What would you like to do with it?") + EDIT + DONE), []),
+      for said in ("Does it smoke? Whale oil does", "Yes, continue", "Run it now", "Ja, gleichzeitig", "You decide")),
+    *((TASK + assistant(PICK.replace("Which oil?", asked) + EDIT + DONE), [])
+      for asked in ("What would you like to do with it?", "Which oils do you want to discuss?")),
     (TASK + assistant(EDIT + DONE + "\n\n## Next steps\n\n- clean the mirror of the tower"), []),
 ])  # fmt: skip
 def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> None:
