@@ -73,7 +73,6 @@ MEASURES = {
     "graph": ("· nodes, threads, statements", "MB"),
     "rest": ("· the rest", "MB"),
     "segments": ("segments of full text", ""),
-    "snapshot": ("snapshot of the last pass", "MB"),
     "backup": ("`backup create`", "s"),
     "backup size": ("· its size", "MB"),
     "examine": ("all checks of the database (`run` makes them once a day)", "s"),
@@ -184,7 +183,6 @@ class Large:
             time.sleep(1)
         runs = [self.ground.index(self.where, self.files)[0] for _ in range(self.rounds)]
         yield from self._told("unchanged", runs, memory=True)
-        yield Figure("snapshot", os.path.getsize(self.database + ".snapshot") / 1e6)
 
     def commands(self) -> Iterator[Figure]:
         """What people and harnesses wait for."""

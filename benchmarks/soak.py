@@ -42,7 +42,7 @@ LONG = 180.0
 # A life of fewer samples is mostly its beginning.
 SHORT = 30
 # What says when and where, and nothing else: it changes with every pass.
-SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "heartbeat.json", "logs")
+SIGNS_OF_LIFE = ("last-pass.json", "heartbeat.json", "logs")
 
 HOUR = 3600.0
 MIB = 1 << 20

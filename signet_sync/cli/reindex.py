@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.app import unchanged
-from signet_sync.cli.main import Context
+from signet_sync.cli.main import Context, open_to_write
 from signet_sync.cli.parsing import command
+from signet_sync.storage.locations import now_us
 from signet_sync.text.phrases import count_noun
+
+if TYPE_CHECKING:
+    from signet_sync.sync.workspace import Workspace
 
 
 @command("--now", "--json")
@@ -24,7 +28,7 @@ from signet_sync.text.phrases import count_noun
 )
 def reindex(context: Context, strict: bool, **asked: Any) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    document = run_pass_if_changed(context, **asked)
+    document = run_pass(context, **asked)
     if context.as_json or not context.quiet:
         context.answer(document, lambda: _show(document))
     if document["halted"]:
@@ -34,25 +38,46 @@ def reindex(context: Context, strict: bool, **asked: Any) -> int:
     return 1 if strict and wrong else 0
 
 
-def run_pass_if_changed(
+def run_pass(
     context: Context,
     *,
     full: bool = False,
     index_only: bool = False,
     accept_removals: bool = False,
 ) -> dict[str, Any]:
-    """Runs a full pass, if anything has changed since the last one; returns the document of `reindex --json`.
+    """Runs a full pass; returns the document of `reindex --json`. Raises `SignetSyncError`, `OSError`."""
+    from signet_sync.integrity import report  # the pass: not loaded by the help, nor by who shows problems
+    from signet_sync.sync.engine import run_pass_mending
+    from signet_sync.sync.workspace import Request
 
-    Raises `SignetSyncError`, `OSError`.
-    """
-    plain = not (full or index_only or accept_removals)
-    current = unchanged.Look(context.root, context.chosen_database) if plain else None
-    document = unchanged.answer(current, context.now_us) if current is not None else None
-    if document is not None:
-        return document
-    from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
+    instant = context.now_us
+    settings, database = context.settings(), context.chosen_database
+    with open_to_write(context.root, settings, database=database, touch_nothing=index_only) as workspace:
+        with context.progress("indexing") as advance:
+            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
+            outcome = run_pass_mending(workspace, request)
+        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
+        return report.describe_pass(workspace, outcome, instant, rebuild=full)
 
-    return reindex_pass.run(context, current, full, index_only, accept_removals)
+
+def _take_spool(context: Context, workspace: Workspace) -> bool:
+    """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
+    folder = workspace.state.spool
+    if not os.path.isdir(folder) or not any(name.endswith(".json") for name in os.listdir(folder)):
+        return False
+    from signet_sync.capture.worker import due  # nearly always the agent has taken them
+
+    if next(due(workspace, now_us()), None) is None:
+        return False
+    from signet_sync.capture import intake  # parsers of transcripts
+
+    context.log_to_person()
+    done = intake.run_capture(workspace, now_us=now_us)
+    written = sum(captured.wrote for captured in done.captured)
+    failed = f", {len(done.failed)} failed" if done.failed else ""
+    context.say(f"{count_noun(written, 'session')} captured from hooks{failed}")
+    return written > 0
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -229,7 +229,7 @@ def _look_at_past(context: Context) -> Step:
         done = [(name, import_.bring(context, name, since_ns=border)) for name in waiting]
         taken = sum(one["sessions"] for _, one in done)
         if border:
-            reindex.run_pass_if_changed(context)
+            reindex.run_pass(context)
             context.say(
                 f"{step.name:<11}the newest {count_noun(taken, 'session')} can be recalled now; older ones follow"
             )
@@ -272,7 +272,7 @@ def _look_at_index(context: Context) -> Step:
     was_there = os.path.exists(context.database_path())
 
     def act(step: Step) -> None:
-        document = reindex.run_pass_if_changed(context)
+        document = reindex.run_pass(context)
         if document["halted"]:
             raise ConfigError(document["halted"]["message"], hint=document["halted"]["hint"], code="halted")
         counts, pages = document["counts"], document["agents"].values()

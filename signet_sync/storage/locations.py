@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 DEFAULT_WORKSPACE = "~/.agents"
 # Without a heartbeat for this many seconds the agent hangs; a healthy one writes four a minute.
 SILENCE = 120.0
-# Beside the database: what a full pass that found nothing to do has seen (`app.unchanged`).
-SNAPSHOT = ".snapshot"
 _ID = frozenset("0123456789abcdef-")
 NAME = "signet-sync"
 _PLACES = frozenset({"SIGNET_WORKSPACE", "SIGNET_DB", "SIGNET_STATE", "SIGNET_CONFIG"})

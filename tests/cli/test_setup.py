@@ -18,7 +18,7 @@ from workbench import ROOT, Vault, call, contents, spawn, spawn_ordinary, tree
 from signet_sync.cli import reindex, setup
 from signet_sync.cli.main import Context
 
-PASSING = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-wal", "signet-sync.db-shm", "logs", ".cache")
+PASSING = ("last-pass.json", "signet-sync.db-wal", "signet-sync.db-shm", "logs", ".cache")
 
 
 @pytest.fixture(autouse=True)
@@ -102,14 +102,14 @@ def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
 def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1, 2, 3):
         os.utime(past(machine, number).path, (1.7e9 + number, 1.7e9 + number))
-    whole, seen = reindex.run_pass_if_changed, []
+    whole, seen = reindex.run_pass, []
 
     def passed(context: Context) -> dict[str, Any]:
         seen.append([*(machine / ".agents/memory").glob("*--summary.md")])
         return whole(context)
 
     monkeypatch.setattr(setup, "_FIRST", 1)
-    monkeypatch.setattr(reindex, "run_pass_if_changed", passed)
+    monkeypatch.setattr(reindex, "run_pass", passed)
     assert {step["step"]: step["text"] for step in done("--yes")["steps"]}["import"] == "3 sessions imported"
     assert [len(one) for one in seen] == [1, 3]
     assert "00000003-" in seen[0][0].read_text()

@@ -22,7 +22,7 @@ from signet_sync.formats import managed_block
 from signet_sync.sync.store import texts
 
 # What says when and where, and nothing else; it changes with every pass.
-SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "heartbeat.json", "logs")
+SIGNS_OF_LIFE = ("last-pass.json", "heartbeat.json", "logs")
 TEMPORARY = ".signet/tmp"
 
 

@@ -57,7 +57,7 @@ NATIVE = (
     "memories", "memory_sources", "node_telemetry", "recall_events", "dream_sweeps", "memory_promotions",
     "session_transcripts",
 )  # fmt: skip
-SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-shm", "killed-at")
+SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db-shm", "killed-at")
 
 
 class Session(NamedTuple):

@@ -250,7 +250,7 @@ def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_nex
             pass
     assert "number 7" in vault.page()
     with vault.database() as database:
-        assert not passes.any_due(database)
+        assert not passes.is_due(database, "pages_due")
 
 
 # ── what follows from old sessions waits for idle time; commands wait for all of it, and a death loses none ──

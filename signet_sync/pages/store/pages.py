@@ -67,12 +67,6 @@ def forget_page(database: Database, path: str) -> None:
     database.execute("delete from pages where path = ?", (path,))
 
 
-def next_instant(database: Database) -> int | None:
-    """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
-    found: int | None = database.value("select min(next_us) from pages where next_us is not null")
-    return found
-
-
 # ── the lease of a MEMORY.md ──
 
 

@@ -21,8 +21,7 @@ from signet_sync.storage.database.tables import (
     native_tables,
     statements,
 )
-from signet_sync.storage.durable import private_folder, unlink
-from signet_sync.storage.locations import SNAPSHOT
+from signet_sync.storage.durable import private_folder
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
@@ -174,7 +173,6 @@ class Database:
         if not memory:
             if not self.value("pragma page_count"):  # before the first write: `batches.merge_step`
                 connection.execute("pragma auto_vacuum = incremental")
-            connection.set_commit_hook(self._drop_snapshot)
             self._keep_a_log(wait_ms)
         for pragma in (
             "synchronous = normal",
@@ -184,12 +182,6 @@ class Database:
             "journal_size_limit = 16777216",
         ):
             connection.execute(f"pragma {pragma}")
-
-    def _drop_snapshot(self) -> bool:
-        """Deletes the snapshot of the last pass before a commit: afterwards the next pass has more to look at."""
-        with suppress(OSError):  # a signature of the database shows the change, too
-            unlink(self.path + SNAPSHOT)
-        return False
 
     def _keep_a_log(self, wait_ms: int) -> None:
         """Switches to the write-ahead log; on a new file SQLite may refuse at once, so it is tried again."""

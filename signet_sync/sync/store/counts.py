@@ -93,12 +93,6 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
-def any_dated_after(database: Database, instant_us: int) -> bool:
-    """Returns whether an artifact is dated later than an instant."""
-    sql = "select exists(select 1 from memory_artifacts where agent_id = ? and membership_us > ?)"
-    return any(database.value(sql, (agent_id, instant_us)) for agent_id in agents(database))
-
-
 def half_enforced(database: Database) -> bool:
     """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
     found: int = database.value(

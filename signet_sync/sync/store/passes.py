@@ -79,11 +79,6 @@ def record_examined(database: Database, at: str) -> None:
     database.set_state(_TABLE, "examined_at", at)
 
 
-def any_due(database: Database) -> bool:
-    """Returns whether something is due for the next full pass."""
-    return is_halted(database) or any(is_due(database, what) for what in ("manifests_due", "wipe_due", "pages_due"))
-
-
 def version_of(database: Database, name: str) -> str | None:
     """Returns the version by which rows of a name were made; None where they are to be made again."""
     found: str | None = database.value("select version from derivers where name = ?", (name,))
