@@ -22,9 +22,6 @@ from benchmarks import corpus
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-DEBOUNCE = 0.2
-"""Seconds; given to `run`."""
-
 STILL = 25.0
 """Seconds; memory is given back 20 seconds after the last work."""
 
@@ -166,7 +163,7 @@ class Ground:
     @contextlib.contextmanager
     def agent(self, workspace: str, *, apart: bool = True) -> Iterator[subprocess.Popen[bytes]]:
         """Starts `run` on a workspace, and ends it by SIGTERM; one with a database `apart` answers nobody."""
-        command = self.signet(workspace, "run", "--debounce", str(DEBOUNCE), apart=apart)
+        command = self.signet(workspace, "run", apart=apart)
         with open(self.path("run.log"), "wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, env=self.env, cwd=self.root)
         try:

@@ -53,6 +53,7 @@ class Machine:
             "HOME": str(self.home),
             "SIGNET_STATE": state,
             "SIGNET_CONFIG": config,
+            "SIGNET_RECONCILE_INTERVAL": "5",
             "PYTHONPATH": PROJECT,
         }
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
@@ -98,7 +99,7 @@ class Machine:
         """Syncthing and the agent, until the end."""
         ours = [sys.executable, "-m", "signet_sync", "--workspace", str(self.vault)]
         serve = ["syncthing", "serve", f"--home={self.sync}", "--no-browser"]
-        lines = serve, [*ours, "run", "--debounce", "0.2", "--interval", "5"]
+        lines = serve, [*ours, "run"]
         with open(self.home / "said.log", "ab") as log:
             started = [subprocess.Popen(line, env=self.env, stdout=log, stderr=log) for line in lines]
         self.passing = started[0]

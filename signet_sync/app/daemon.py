@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeVar
 
@@ -26,7 +25,8 @@ from signet_sync import __version__, log
 from signet_sync.app import scheduler
 from signet_sync.app.answers import Answers
 from signet_sync.app.heartbeat import Heartbeat, Notifier
-from signet_sync.app.scheduler import Scheduler, backoff, short
+from signet_sync.app.scheduler import Scheduler
+from signet_sync.app.supervisor import backoff, short
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
@@ -43,29 +43,31 @@ _MAY_PASS = frozenset(
 )
 
 _Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of `run` on the command line; `flags` are settings by field name."""
-
-    root: str
-    database: str | None
-    flags: Mapping[str, object]
-    verbose: bool = False
+_Identity = tuple[int, int]
+Installation = tuple[int, int, int, int]
 
 
 class Daemon:
-    """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass, as does a change of their files.
+    """Runs until SIGTERM, SIGINT or SIGHUP; changed settings are read again, and a full pass follows them.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, it ends
-    with `EXIT_CODE` when another signet-sync was installed and its service manager will start that.
+    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `ours` (see
+    `installed`), it ends with `EXIT_CODE` when another signet-sync was installed and its service manager will start it.
     """
 
-    def __init__(self, options: Options, notifier: Notifier | None = None, upgrade: Upgrade | None = None) -> None:
-        self.options = options
+    def __init__(
+        self,
+        root: str,
+        database: str | None = None,
+        *,
+        verbose: bool = False,
+        notifier: Notifier | None = None,
+        ours: Installation | None = None,
+    ) -> None:
+        self.root = root
+        self.database = database
+        self.verbose = verbose
         self.notifier = notifier or Notifier()
-        self.upgrade = upgrade
+        self.ours = ours
         self.heartbeat = Heartbeat(self.notifier, self._heartbeat_details)
         self.settings: Settings
         self.scheduler: Scheduler | None = None
@@ -73,18 +75,15 @@ class Daemon:
         self._wake_ups: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
         self._exit_code = 0
-        self._reload = False
         self._bad_settings = ""
         self._settings_files: tuple[object, ...] = ()
         self._failures = 0
-        self._home = ""
-        self._root_identity: tuple[int, int] | None = None
-        self._folder_identity: tuple[int, int] | None = None
+        self._places: tuple[_Identity | None, _Identity | None] = None, None
 
     def run(self) -> int:
         """Runs the agent until it ends; returns the exit code.
 
-        Raises `AnotherAgent`, `ConfigError` for flags, `DatabaseError` or `WorkspaceError` if the user has to act.
+        Raises `AnotherAgent`, `DatabaseError` or `WorkspaceError` if the user has to act.
         """
         self._catch_signals()
         self._configure()
@@ -100,29 +99,19 @@ class Daemon:
         """Ends the loop; may be called from another thread or a signal handler."""
         self._exit_code = 0
         self._stopping = True
-        self._wake()
-
-    def reload(self) -> None:
-        """Requests that the settings be read again; may be called from another thread or a signal handler."""
-        self._reload = True
-        self._wake()
-
-    def _wake(self) -> None:
         self._wake_ups.put(None)
         if self.scheduler is not None:
             self.scheduler.watcher.wake()
 
     def _catch_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda *_: self.stop())
-            signal.signal(signal.SIGINT, lambda *_: self.stop())
-            signal.signal(signal.SIGHUP, lambda *_: self.reload())
-
-    # ── another version ──
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # by `nohup`
+                    signal.signal(number, lambda *_: self.stop())
 
     def _check_upgrade(self) -> None:
         """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
-        if self.upgrade is not None and self.upgrade.is_due():
+        if self.ours is not None and installed() not in (self.ours, None):
             logger.info("another signet-sync is installed now; the agent ends to be restarted as that")
             self._exit_code = EXIT_CODE
             self._stopping = True
@@ -131,12 +120,12 @@ class Daemon:
 
     def _serve(self, stack: ExitStack) -> None:
         """Runs one workspace until the agent is stopped or another workspace is at the root."""
-        if not os.path.isdir(self.options.root):
+        if not os.path.isdir(self.root):
             self._wait_for_root()
         if self._stopping:
             return
         remarks = self._configure()
-        folder = self._retry(lambda: establish(self.options.root))
+        folder = self._retry(lambda: establish(self.root))
         if folder is None:
             return
         stack.enter_context(state_dir.run_lock(folder))
@@ -145,48 +134,42 @@ class Daemon:
         _log_remarks(remarks)
         self.heartbeat.write_to(folder)
         self.heartbeat.set_state("starting")
-        workspace = self._retry(
-            lambda: open_workspace(self.options.root, self.settings, database=self.options.database)
-        )
+        workspace = self._retry(lambda: open_workspace(self.root, self.settings, database=self.database))
         if workspace is None:
             return
         stack.callback(_close, workspace)
         stack.callback(self._end_work)
-        self._home, self._root_identity = folder.path, _identity(self.options.root)
-        self._folder_identity = _identity(folder.path)
+        self._places = _identity(self.root), _identity(folder.path)
         self.scheduler = self._new_scheduler(workspace)
         self.heartbeat.write()
         self.notifier.send(Notifier.READY)
-        if self.options.database is None:
-            answers = Answers(self.options.root, folder)
+        if self.database is None:
+            answers = Answers(self.root, folder)
             if answers.listen():
                 stack.callback(answers.stop)
         resident = Resident(workspace.database.path, lambda: self.settings)
         resident.start()
         stack.callback(resident.stop)
-        logger.info("signet-sync {} on {}", __version__, self.options.root)
+        logger.info("signet-sync {} on {}", __version__, self.root)
         self._loop(self.scheduler)
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:
         return Scheduler(workspace, self.heartbeat, self._report_alive, lambda: self._stopping)
 
     def _wait_for_root(self) -> None:
-        """Waits for a root that is not mounted yet; no folder is created in its place."""
-        folder = state_dir.locate(self.options.root)
+        """Waits for a root that is not mounted (any more); no folder is created in its place."""
+        folder = state_dir.locate(self.root)
         with state_dir.run_lock(folder):
             self._log_to(folder.logs)
             self.heartbeat.write_to(folder)
             self.notifier.send(Notifier.READY)
-            self._until_root()
+            logger.warning("there is no workspace at {}; waiting for it", self.root)
+            self.heartbeat.set_state("waiting: workspace")
+            while not (self._stopping or os.path.isdir(self.root)):
+                self._sleep(ROOT_POLL)
+            if not self._stopping:
+                logger.info("the workspace at {} is there", self.root)
             self.heartbeat.end()
-
-    def _until_root(self) -> None:
-        logger.warning("there is no workspace at {}; waiting for it", self.options.root)
-        self.heartbeat.set_state("waiting: workspace")
-        while not (self._stopping or os.path.isdir(self.options.root)):
-            self._sleep(ROOT_POLL)
-        if not self._stopping:
-            logger.info("the workspace at {} is there", self.options.root)
 
     def _retry(self, step: Callable[[], _Result]) -> _Result | None:
         """Retries a step until it succeeds, or returns None when stopped; errors that waiting cannot fix are raised."""
@@ -243,20 +226,13 @@ class Daemon:
         if self._stopping:
             return True
         self.notifier.send(Notifier.ALIVE)
-        if self._reload or model.file_states(self.options.root) != self._settings_files:
+        if model.file_states(self.root) != self._settings_files:
             self._reload_settings(work)
-        if _identity(self.options.root) is None:
-            self._until_root()
-        root = _identity(self.options.root)
-        moved, self._root_identity = root != self._root_identity, root
-        work.everything |= moved
         # Without our state folder our lock is gone, too, so that another agent could start.
-        lost = _identity(self._home) != self._folder_identity
-        if lost or (moved and root is not None and state_dir.locate(self.options.root).path != self._home):
-            logger.warning("another workspace or state folder is there now; the agent starts over")
+        if (_identity(self.root), _identity(work.workspace.state.path)) != self._places:
+            logger.warning("another workspace or state folder is there now, or none; the agent starts over")
             return False
-        if root is not None:
-            work.run_due()
+        work.run_due()
         return True
 
     def _handle_error(self, work: Scheduler, error: Exception) -> None:
@@ -267,7 +243,7 @@ class Daemon:
             error.__cause__ = cause
         if isinstance(error, SignetSyncError) and error.code == "busy":
             return  # waited for another command; nothing is wrong
-        if _identity(self.options.root) is None:
+        if _identity(self.root) is None:
             return  # the missing root is the cause of the error
         if isinstance(error, DatabaseError):
             work.supervisor.lost = True
@@ -307,7 +283,7 @@ class Daemon:
         work = self.scheduler
         return {
             "version": __version__,
-            "workspace": self.options.root,
+            "workspace": self.root,
             "database": work.workspace.database.path if work is not None else None,
             "last_full_pass": work.last_full if work is not None else None,
             "interval": self.settings.interval,
@@ -318,14 +294,14 @@ class Daemon:
     # ── settings ──
 
     def _configure(self) -> list[model.SettingsRemark]:
-        """Reads the settings; returns the problems with them, which stop nothing. Raises `ConfigError` for flags."""
-        self._settings_files = model.file_states(self.options.root)
-        self.settings, remarks = model.load(self.options.root, flags=self.options.flags, anyway=True)
+        """Reads the settings; returns the problems with them, which stop nothing."""
+        self._settings_files = model.file_states(self.root)
+        self.settings, remarks = model.load(self.root, anyway=True)
         self._bad_settings = model.join_remarks(remarks)
         return remarks
 
     def _log_to(self, folder: str | None) -> None:
-        level = "DEBUG" if self.options.verbose else self.settings.log_level
+        level = "DEBUG" if self.verbose else self.settings.log_level
         try:
             log.set_up(level, folder=folder)
         except OSError as error:
@@ -333,12 +309,11 @@ class Daemon:
             logger.warning("no log file: {}", error)
 
     def _reload_settings(self, work: Scheduler) -> None:
-        self._reload = False
-        before = self.settings
+        watched = self.settings.watch_mode
         remarks = self._configure()
         work.workspace.settings = self.settings
         keep_settings(work.workspace.root, work.workspace.state)
-        if before.watch_mode != self.settings.watch_mode:
+        if watched != self.settings.watch_mode:
             work.set_watch()
         self._log_to(work.workspace.state.logs)
         _log_remarks(remarks)
@@ -358,7 +333,7 @@ def _close(workspace: Workspace) -> None:
         workspace.close()
 
 
-def _identity(folder: str) -> tuple[int, int] | None:
+def _identity(folder: str) -> _Identity | None:
     """Identifies a folder independently of its name; None if there is none."""
     try:
         status = os.stat(folder)
@@ -397,17 +372,6 @@ EXIT_CODE = 75
 _OF_COMMANDS = frozenset({"__main__", "admin", "cli", "embeddings", "fleet", "llm", "mcp_server", "migration", "web"})
 
 
-class Upgrade:
-    """Compares the installation with the one that this process began with; an installer replaces the compared file."""
-
-    def __init__(self) -> None:
-        self._ours = _signature()
-
-    def is_due(self) -> bool:
-        """Returns whether another version is installed; one that is being removed is no reason to end. One `stat`."""
-        return _signature() not in (self._ours, None)
-
-
 def is_restarted(environ: Mapping[str, str]) -> bool:
     """Returns whether this process belongs to a service of systemd or launchd, whose units restart the agent."""
     return "NOTIFY_SOCKET" in environ or environ.get("XPC_SERVICE_NAME", "").startswith("dev.signet-sync.agent")
@@ -423,7 +387,8 @@ def load_all() -> None:
                     import_module(module.name)
 
 
-def _signature() -> tuple[int, int, int, int] | None:
+def installed() -> Installation | None:
+    """Identifies what is installed, by a file that an installer replaces; None while it is being removed."""
     try:
         status = os.stat(signet_sync.__file__)
     except OSError:

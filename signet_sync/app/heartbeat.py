@@ -32,12 +32,8 @@ class Notifier:
             if limit > 0 and int(environ.get("WATCHDOG_PID", os.getpid())) == os.getpid():
                 self.interval = limit / 2_000_000
 
-    def status(self, text: str) -> None:
-        """Sends one line for `systemctl status`; a line break would begin another field, so it becomes a blank."""
-        self.send("STATUS=" + " ".join(text.split()))
-
     def send(self, message: str) -> None:
-        """Sends a message: `READY`, `STOPPING` or `ALIVE`."""
+        """Sends a message: `READY`, `STOPPING`, `ALIVE`, or `STATUS=` and a line for `systemctl status`."""
         if self._address is None:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
@@ -68,8 +64,6 @@ class Heartbeat:
 
     def write_to(self, folder: StateFolder) -> None:
         """Writes the heartbeat to this state folder from now on."""
-        if self._folder is not None and self._folder != folder:
-            self.end()
         self._folder = folder
         self._written = False
 
@@ -77,7 +71,7 @@ class Heartbeat:
         """Changes to a named state."""
         if name != self.state:
             self.state = name
-            self._notifier.status(name)
+            self._notifier.send("STATUS=" + " ".join(name.split()))  # a line break would begin another field
         elif self._written:
             return
         self.write()

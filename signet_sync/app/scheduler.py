@@ -15,30 +15,23 @@ from contextlib import suppress
 import apsw
 
 from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.hints import list_folders, not_written_by_us, relevant
+from signet_sync.app.supervisor import DatabaseSupervisor, backoff, short
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
-from signet_sync.entities import stage as entities_stage
-from signet_sync.entities.stage import entities_folder
-from signet_sync.errors import DatabaseCorrupt, SignetSyncError, WorkspaceError
-from signet_sync.formats.filename import artifact_name, tombstone_name
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, agent_folder, page_agent
-from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.paths import MEMORY, TOMBSTONES
+from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.log import logger
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages import others
-from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
-from signet_sync.storage import files
 from signet_sync.storage.database import batches
-from signet_sync.storage.database.connection import is_suspect
-from signet_sync.storage.database.tables import native_tables
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
-from signet_sync.sync.database import examine, put_aside, reopen
-from signet_sync.sync.store import artifacts, counts, passes
+from signet_sync.sync.store import counts, passes
 from signet_sync.sync.watcher import Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
 from signet_sync.text.phrases import count_noun
@@ -64,11 +57,8 @@ SPARE_AFTER = 20.0
 MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
-# SIGTERM must end the agent within two seconds, even if another process works on the workspace or its database.
-LOCK_PATIENCE, BUSY_MS = 0.5, 800
-# Damage of pages that no query reads would be noticed only after the backups with good copies are gone.
-EXAMINE_EVERY = DAY
-LONGEST_BACKOFF = 60.0
+# SIGTERM must end the agent within two seconds, even if another process works on the workspace.
+LOCK_PATIENCE = 0.5
 FAR = 7 * 86_400.0
 # Rows derived from sessions of so many days exist before the first page; older ones are derived in idle time.
 NEWEST_DAYS = 90
@@ -105,7 +95,10 @@ class Scheduler:
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
         self.sharing: Command | None = None
-        self.watcher = self._watcher()
+        self.watcher = Watcher(
+            workspace.root, lambda: list_folders(workspace, self._agents), news=self._news, careful=[TOMBSTONES]
+        )
+        self.set_watch()
         self._log_trouble(())
         self._at = dict.fromkeys(("surroundings", "dream"), time.monotonic() + BEAT)
         # The agents of many machines start in the morning, and must not all come at once.
@@ -134,19 +127,14 @@ class Scheduler:
             return "held: signet daemon"
         return "polling" if self.watcher.kind is None else "watching"
 
-    # ── the watch ──
+    # ── the jobs ──
 
     def set_watch(self) -> None:
-        """Sets the watch again, according to the current settings."""
+        """Sets the watch as the settings say; a new one has missed what came before it."""
         self.watcher.stop()
-        self.watcher = self._watcher()
-        self.everything = True
-
-    def _watcher(self) -> Watcher:
-        watcher = Watcher(self.workspace.root, self._folders, news=self._news, careful=[TOMBSTONES])
         if self.workspace.settings.watch_mode != "off":
-            watcher.start()
-        return watcher
+            self.watcher.start()
+        self.everything = True
 
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
         """Returns the reported paths without those that we wrote; all of them if that cannot be decided now."""
@@ -157,14 +145,6 @@ class Scheduler:
         if any(path.startswith(f"{MEMORY}/") for path in heard - changed):
             self.commits.note_change()
         return changed
-
-    def _folders(self) -> list[str]:
-        pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
-        entity_folders = [f"{entities_folder(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
-        spooled = os.path.realpath(self.workspace.state.spool)
-        return ["", MEMORY, TOMBSTONES, WORDS, *(page for page in pages if page), *sorted(entity_folders), spooled]
-
-    # ── the jobs ──
 
     def wait(self, longest: float) -> None:
         """Waits until a job is due, at most `longest` seconds, or until the watcher hears something or is woken."""
@@ -401,110 +381,3 @@ class Scheduler:
             self._agents = agents
             if self.watcher.check():
                 self.everything = True
-
-
-# ── which of the reported paths matter ──
-
-
-def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
-    """Returns the hinted paths that may matter.
-
-    Left out are other folders, and ignored file names that still exist: another program's database in `memory/` may be
-    written all day.
-    """
-    vault = {path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES)}
-    names = {path: path.rpartition("/")[2] for path in vault}
-    foreign = [path for path, name in names.items() if artifact_name(name) is None and tombstone_name(name) is None]
-    for path, before in artifacts.list_known_files(workspace.database, foreign).items():
-        if before.verdict == "ignored" and files.status_of(workspace.root, path):
-            vault.remove(path)
-    for path in hinted - names.keys():
-        words = path == MEMORY or path.startswith(f"{WORDS}/")
-        if words or page_agent(path) is not None or entities_stage.is_entity_path(path):
-            vault.add(path)
-    return frozenset(vault)
-
-
-def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
-    """Returns the reported paths, except pages and manifests that are as we left them.
-
-    The same signature means the same bytes, as in every pass: a pass over such a path would write nothing.
-    """
-    database = workspace.database
-    known: dict[str, Signature | None] = {}
-    for path in heard:
-        if page_agent(path) is not None and (state := pages.page_state(database, path)) and state.inputs_sha256:
-            known[path] = state.signature
-    names = {path: artifact_name(path.rpartition("/")[2]) for path in heard if path.rpartition("/")[0] == MEMORY}
-    written = [path for path, name in names.items() if name is not None and name.kind == "manifest"]
-    for path, before in artifacts.list_known_files(database, written).items():
-        if before.verdict == "indexed":
-            known[path] = before.signature
-    found = files.signatures(workspace.root, known)
-    return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
-
-
-class DatabaseSupervisor:
-    """Supervises the database of a workspace for as long as the agent runs."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
-        self.lost = False
-        self._shorten_timeout()
-
-    def ensure_open(self) -> bool:
-        """Reopens the database if its file is no longer the one that we write, or `lost` was set; returns True if so.
-
-        Raises `DatabaseError`; then the next call tries again. One that another version of signet-sync took over is not
-        opened again: that would take it over once more.
-        """
-        with suppress(apsw.Error):  # closed, or not readable
-            self.workspace.database.refuse_changed()
-        if self.workspace.database.replaced():
-            logger.warning("the database or its log was deleted or replaced; it is opened again")
-        elif not self.lost:
-            return False
-        self.lost = True
-        with suppress(apsw.Error):
-            self.workspace.database.connection.close()
-        reopen(self.workspace)
-        self._shorten_timeout()
-        self.lost = False
-        return True
-
-    def check(self, *, deeper: bool = False) -> None:
-        """Checks every page after a reader found damage, and where `deeper` once a day. Raises `DatabaseCorrupt`.
-
-        Never by opening the file: closing it would drop SQLite's locks. Other errors are left to the code that meets
-        them.
-        """
-        database, at_us = self.workspace.database, now_us()
-        if is_suspect(database.path):
-            examine(database)
-        elif deeper:
-            before = parse_instant(passes.read_examined(database))
-            if before is None or abs(at_us - before) > EXAMINE_EVERY:
-                examine(database, native_tables())
-                with database.transaction():
-                    passes.record_examined(database, iso(at_us))
-
-    def move_aside(self, error: DatabaseCorrupt) -> None:
-        """Moves a damaged database away, so that the next `ensure_open` creates a new one."""
-        self.lost = True
-        try:
-            put_aside(self.workspace, error)
-        except (OSError, WorkspaceError) as trouble:
-            logger.error("the damaged database cannot be moved aside: {}", trouble)
-
-    def _shorten_timeout(self) -> None:
-        self.workspace.database.connection.set_busy_timeout(BUSY_MS)
-
-
-def backoff(failures: int) -> float:
-    """Returns the seconds to wait after so many failures in a row."""
-    return float(min(2.0 ** (failures - 1), LONGEST_BACKOFF))
-
-
-def short(message: str) -> str:
-    """Shortens a message to fit into a state's line."""
-    return message if len(message) <= 160 else message[:159] + "…"

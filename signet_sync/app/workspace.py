@@ -124,16 +124,9 @@ def refuse_inside(root: str, place: str) -> None:
 def establish(root: str) -> state_dir.StateFolder:
     """Creates the state folder for a command that may write; gives the workspace an id if it has none."""
 
-    def write_id(fresh: str, old: str | None) -> None:
+    def write_id(fresh: str) -> None:
         writing.prepare(root)
-        data = (fresh + "\n").encode()
-        if old is not None:
-            writing.replace(root, WORKSPACE_ID, data, None)
-            return
-        try:
-            writing.create_once(root, WORKSPACE_ID, data)
-        except FileExistsError:
-            writing.replace(root, WORKSPACE_ID, data, None)
+        writing.replace(root, WORKSPACE_ID, f"{fresh}\n".encode(), None)
 
     return state_dir.establish(root, write_id)
 

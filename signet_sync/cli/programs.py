@@ -144,14 +144,14 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
 def take_spool(context: Context, sweep: bool, stay: bool) -> None:
     """Capture what hooks have spooled; the agent and the hooks call this."""
     from signet_sync import log  # with the parsers of harnesses: not for the end of a session
-    from signet_sync.app.daemon import Upgrade
+    from signet_sync.app.daemon import installed
     from signet_sync.capture import intake
     from signet_sync.capture.worker import rounds
     from signet_sync.history import operations as history_operations
 
-    upgrade = Upgrade()
+    ours = installed()
     for wanted in rounds() if stay else [sweep]:
-        if stay and upgrade.is_due():
+        if stay and installed() not in (ours, None):
             return  # the agent starts the other version
         if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
             continue  # the workspace was ejected since this was started

@@ -73,18 +73,15 @@ def _show_change(done: ServiceChange) -> None:
 
 
 @command()
-@click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
-@click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time after a change before a pass starts.")
-def run(context: Context, interval: float | None, debounce: float | None) -> int:
+def run(context: Context) -> int:
     """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
-    from signet_sync.app.daemon import Daemon, Options, Upgrade, is_restarted
+    from signet_sync.app.daemon import Daemon, installed, is_restarted
 
     context.require_database_file()
-    flags: dict[str, object] = {"interval": interval, "debounce": debounce}
-    options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
     if os.path.exists(context.root) and not os.path.isdir(context.root):
         require_root(context.root)  # it waits for a missing one only
-    return Daemon(options, upgrade=Upgrade() if is_restarted(os.environ) else None).run()
+    ours = installed() if is_restarted(os.environ) else None
+    return Daemon(context.root, context.chosen_database, verbose=context.verbose > 0, ours=ours).run()
 
 
 # ── eject ──

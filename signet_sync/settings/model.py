@@ -1,6 +1,6 @@
-"""Loads settings from flags, environment, user file, workspace file and defaults.
+"""Loads settings from environment, user file, workspace file and defaults.
 
-Order: flags > `SIGNET_*` > user file > workspace file > defaults. A workspace may come from a checkout: its file may
+Order: `SIGNET_*` > user file > workspace file > defaults. A workspace may come from a checkout: its file may
 set only what is harmless (`_HARMLESS`), and what is broken in it stops nothing. An unusable value is replaced by the
 last good one (kept in the state folder), else by the default, and a `SettingsRemark` reports it. The last good one
 comes first, because a default may be weaker: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart.
@@ -216,21 +216,16 @@ def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[
 def load(
     root: Path,
     *,
-    flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
 ) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
-    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
-    person set, and with `anyway` only for flags.
+    Raises `ConfigError` with the file, the key and the allowed values for what a person set; with `anyway` nothing.
     """
     layers = _Layers(root, environ, anyway=anyway)
     values = layers.merged()
     values |= _CAUTION if layers.doubtful else {}
-    for f in ALL_SETTINGS:
-        if flags and flags.get(f.name) is not None:
-            values[f.name] = _check_value(f, flags[f.name], "--" + f.name.replace("_", "-"))
     settings = Settings(**values)
     try:
         resolve(settings)
@@ -345,7 +340,7 @@ _CAUTION |= {"fleet_url": "", "fleet_removals": False}
 
 
 class _Layers:
-    """The layers below the flags, each limited to what it may set; problems are collected in `remarks`.
+    """The layers, each limited to what it may set; problems are collected in `remarks`.
 
     `doubtful`: something is wrong with what the person set. With `only` no other field is examined.
     """

@@ -31,12 +31,10 @@ _MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for
 _HELD_HERE: ContextVar[str | None] = ContextVar("held_here", default=None)
 
 
-def establish(
-    root: str, write_id: Callable[[str, str | None], None], environ: Mapping[str, str] = os.environ
-) -> StateFolder:
+def establish(root: str, write_id: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> StateFolder:
     """Returns the state folder for a command that may write; gives the workspace an id if it has none.
 
-    `write_id` gets the new id and the old one; it may raise `OSError` or `WorkspaceError`.
+    `write_id` gets the new id; it may raise `OSError` or `WorkspaceError`.
 
     A workspace whose id is still held by the path recorded for it is a copy: it gets an id of its own. A root that
     cannot be written keeps its real path as key.
@@ -62,14 +60,14 @@ def establish(
     return folder
 
 
-def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
+def _adopt(where: str, real: str, write_id: Callable[[str], None]) -> StateFolder:
     found = locations.read_id(real)
     remembered = locations.locate_by_record(where, real) if found is None else None
     import uuid
 
     fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
-        write_id(fresh, found)
+        write_id(fresh)
     except (OSError, WorkspaceError):
         return remembered or locations.locate_by_path(where, real)
     return StateFolder(os.path.join(where, fresh), fresh)

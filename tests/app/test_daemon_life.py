@@ -70,24 +70,21 @@ def test_a_reload_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vaul
     config.parent.mkdir(parents=True, exist_ok=True)
     for number in range(8):
         Session(number).write(vault)
-    with Inside(vault, flags={"interval": 3600.0}) as agent:
+    with Inside(vault, interval=3600.0) as agent:
         agent.wait("watching")
         before = page(vault)
         assert "older ledger rows clipped" not in before
 
         config.write_text("[projection]\nbudget_tokens = 1000\n")
-        agent.reload()
         until(lambda: "older ledger rows clipped" in page(vault), "the smaller budget")
         small = page(vault)
         config.write_text("[projection]\nbudget_tokens = 'plenty'\n")
-        agent.reload()
         found = until(lambda: (now := status(vault))["trouble"] and now, "told")
         assert "budget_tokens" in found["trouble"]
         assert "the last good value or the default is used" in found["trouble"]
         assert (found["state"], found["interval"], page(vault)) == ("watching", 3600, small)
 
         config.write_text("")
-        agent.reload()
         until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
 
 

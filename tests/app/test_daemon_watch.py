@@ -52,7 +52,7 @@ def test_changes_without_an_end_starve_nothing(vault: Vault, monkeypatch: pytest
     monkeypatch.setattr(scheduler, "LONGEST_WAIT", 0.3)
     doomed = Session().write(vault)
     note = vault / "memory" / "note.md"
-    with Inside(vault, flags={"debounce": 0.1, "settle_seconds": 0.5}) as agent:
+    with Inside(vault, debounce=0.1, settle_seconds=0.5) as agent:
         agent.wait("watching")
         agent.settled()
         (vault / doomed.path("summary")).unlink()

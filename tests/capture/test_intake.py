@@ -283,7 +283,7 @@ def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_
     mark = tmp_path / "go on"
     wait = f"import os\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.02)"
     provider(tmp_path, f"{wait}\nprint('Slow words.')", timeout=120)
-    agent = start("--debounce", "0.05")
+    agent = start()
     agent.passed()
     fired(vault, talk)
     until(lambda: journal(vault), "the worker is at it")
@@ -396,7 +396,7 @@ def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(
     person.write_text("[llm]\nprovidre = 'ollama'\n")
     assert vault.call("reindex").code == 2
     put(vault, talk)
-    start("--interval", "3600")
+    start()
     captured(vault)
     assert "unknown setting llm.providre" in agents.status(vault)["trouble"]
     assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"

@@ -193,7 +193,6 @@ def test_a_running_agent_that_is_told_a_bad_setting_does_not_repeat_it(tmp_path:
     with manager(tmp_path) as (address, heard), Inside(vault, notifier=Notifier({"NOTIFY_SOCKET": address})) as agent:
         agent.wait("watching")
         config.write_text(f"[reconcile]\ninterval = '{secret}'\n")
-        agent.reload()
         log_file = vault.state / "logs/signet-sync.log"
         until(lambda: "interval" in log_file.read_text(), "told")
         log = log_file.read_text()

@@ -95,7 +95,7 @@ MANY = [
 def test_told_to_end_at_any_moment_it_ends_with_nothing_torn(vault: Vault, start: Start, moments: list[str]) -> None:
     life = Moments(vault)
     for number, moment in enumerate(moments):
-        agent = start("--debounce", "0.05")
+        agent = start()
         at(agent, moment, lambda: life.storm(2))
         ends_well(vault, agent, [signal.SIGTERM, signal.SIGINT][number % 2], moment)
         agent.close()

@@ -27,7 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from workbench import tree
 
 from benchmarks.index_rows import canonical_dump
-from signet_sync.app import scheduler
+from signet_sync.app import hints
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats import managed_block
@@ -652,7 +652,7 @@ class Machine(RuleBasedStateMachine):
         """The agent's own way: only what moved is looked at, and a name that is gone is asked for twice."""
         if not self.dirty or "everything" in self.dirty:
             return
-        paths = scheduler.relevant(self.work, frozenset(self.dirty))
+        paths = hints.relevant(self.work, frozenset(self.dirty))
         # What a tombstone covers may have no row: the agent looks at everything then.
         some = None if any(path.startswith("memory/tombstones/") for path in paths) else paths
         request = Request(self.now, paths=some, settle_seconds=0.5 if settling else 0.0)

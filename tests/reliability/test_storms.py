@@ -102,7 +102,7 @@ def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_ind
 @pytest.mark.usefixtures("quick")
 def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None:
     Session().write(vault)
-    with Inside(vault, flags={"debounce": 0.15}) as agent:
+    with Inside(vault, debounce=0.15) as agent:
         agent.wait("watching")
         for way, save in hand_edits.EDITORS.items():
             if way == "over it":
@@ -139,7 +139,7 @@ def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None
 def test_who_is_idle_writes_nothing(vault: Vault) -> None:
     vault.put(made_up(100))
     assert vault.call("entity", "create", "user", "Mira").code == 0
-    with Inside(vault, flags={"settle_seconds": 2.0, "debounce": 0.2}, interval=2.0) as agent:
+    with Inside(vault, settle_seconds=2.0, debounce=0.2, interval=2.0) as agent:
         agent.wait("watching")
         Session().write(vault)
         until(lambda: len(agent.passes) >= 12, "sweep, checkpoint and backup followed what was done", LONG)

@@ -10,7 +10,7 @@ import hand_edits
 import pytest
 from workbench import NOW, Vault, path_of, tree
 
-from signet_sync.app import scheduler
+from signet_sync.app import hints
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
@@ -30,7 +30,7 @@ def vault(tmp_path: Path) -> Vault:
 def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
     """The agent's pass after events of some paths."""
     with opened(str(vault.root), Settings()) as workspace:
-        asked = scheduler.relevant(workspace, frozenset(paths))
+        asked = hints.relevant(workspace, frozenset(paths))
         return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
 
 

@@ -32,9 +32,9 @@ def user(tmp_path):
 def load(root, user):
     """Loads the settings of the workspace with the user file, and nothing of this machine."""
 
-    def loaded(flags=None, **environ):
+    def loaded(**environ):
         places = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
-        found, remarks = model.load(str(root), flags=flags, environ=places | environ)
+        found, remarks = model.load(str(root), environ=places | environ)
         return found, [str(remark) for remark in remarks]
 
     return loaded
@@ -50,15 +50,14 @@ def refused(load, *arguments, **environ):
 # --- who wins -------------------------------------------------------------------------------------------------------
 
 
-def test_flags_beat_environment_beats_user_beats_workspace_beats_default(load, root, user):
+def test_environment_beats_user_beats_workspace_beats_default(load, root, user):
     seen = [load()[0].budget_tokens]
     (root / WORKSPACE).write_text("[projection]\nbudget_tokens = 1001\n")
     seen.append(load()[0].budget_tokens)
     user.write_text("projection.budget_tokens = 1002\n")
     seen.append(load()[0].budget_tokens)
     seen.append(load(SIGNET_PROJECTION_BUDGET_TOKENS="1003")[0].budget_tokens)
-    seen.append(load({"budget_tokens": 1004}, SIGNET_PROJECTION_BUDGET_TOKENS="1003")[0].budget_tokens)
-    assert seen == [5000, 1001, 1002, 1003, 1004]
+    assert seen == [5000, 1001, 1002, 1003]
 
 
 # --- the workspace file ---------------------------------------------------------------------------------------------
@@ -181,8 +180,6 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert found.recall_retention_days == 0.0
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
     assert model.broken_values(str(root), environ) == []
-    with pytest.raises(ConfigError):
-        model.load(str(root), environ=environ, flags={"interval": -1}, anyway=True)
 
 
 # --- the user file --------------------------------------------------------------------------------------------------

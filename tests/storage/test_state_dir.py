@@ -32,7 +32,7 @@ def root(tmp_path):
 def writer(root):
     """Writes the id as the agent does."""
 
-    def write_id(fresh, old):
+    def write_id(fresh):
         writing.replace(str(root), WORKSPACE_ID, f"{fresh}\n".encode(), None)
 
     return write_id
@@ -44,7 +44,7 @@ def establish(root, environ):
     return folder
 
 
-def refuse(fresh, old):
+def refuse(fresh):
     raise OSError(30, "Read-only file system")
 
 

@@ -22,9 +22,10 @@ import pytest
 from signet_writer import DAEMON
 from workbench import ROOT, Vault
 
-from signet_sync.app import daemon, scheduler
+from signet_sync.app import daemon, scheduler, supervisor
 from signet_sync.app import heartbeat as app_heartbeat
-from signet_sync.app.daemon import Daemon, Options
+from signet_sync.app.daemon import Daemon, Installation
+from signet_sync.app.heartbeat import Notifier
 from signet_sync.app.scheduler import Scheduler
 from signet_sync.formats.timestamps import instant_of, iso
 from signet_sync.settings.model import SettingsRemark
@@ -203,18 +204,17 @@ class Counted(Scheduler):
 class Inside(Daemon):
     """The agent in a thread of this process; `passes` are the requests of its passes, `done` has what came of them.
 
-    `interval` is the time between two full passes, shorter than any settings may have it.
+    `own` are its settings, which may be shorter than any file may have them.
     """
 
     kind = Counted
 
     def __init__(
-        self, vault: Vault, *, flags: dict[str, object] | None = None, interval: float | None = None, **given: Any
+        self, vault: Vault, *, notifier: Notifier | None = None, ours: Installation | None = None, **own: float
     ) -> None:
-        settings = {"debounce": 0.05, "settle_seconds": 0.5, **(flags or {})}
-        super().__init__(Options(str(vault.root), None, settings), **given)
+        super().__init__(str(vault.root), notifier=notifier, ours=ours)
         self.vault = vault
-        self.interval = interval
+        self.own: dict[str, Any] = {"debounce": 0.05, "settle_seconds": 0.5, **own}
         self.passes: list[Any] = []
         self.done: list[tuple[Any, Any]] = []
         self.free = threading.Event()
@@ -231,8 +231,7 @@ class Inside(Daemon):
 
     def _configure(self) -> list[SettingsRemark]:
         warnings = super()._configure()
-        if self.interval is not None:
-            self.settings = self.settings.changed(interval=self.interval)
+        self.settings = self.settings.changed(**self.own)
         return warnings
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:
@@ -329,10 +328,10 @@ def start(vault: Vault) -> Iterator[Callable[..., Agent]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the agent looks for four times a minute, it looks for all the time; what it waits for, it waits less."""
     monkeypatch.setattr(scheduler, "BEAT", 0.2)
-    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.5)
+    monkeypatch.setattr(supervisor, "LONGEST_BACKOFF", 0.5)
     monkeypatch.setattr(scheduler, "CHECKPOINT_AFTER", 0.2)
     monkeypatch.setattr(daemon, "ROOT_POLL", 0.1)
-    monkeypatch.setattr(scheduler, "BUSY_MS", 100)
+    monkeypatch.setattr(supervisor, "BUSY_MS", 100)
     monkeypatch.setattr(app_heartbeat, "TOUCH", 0.05)
 
 
