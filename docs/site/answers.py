@@ -1108,28 +1108,15 @@ class FleetRemove(TypedDict):
     approved: list[FleetRemoveToken]
 
 
-class EjectPlan(TypedDict):
+class Eject(TypedDict):
     workspace: str
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
     hooks: list[str]
     pages: list[str]
-    state: str | None
-    in_the_way: str | None
-
-
-class EjectDone(TypedDict):
-    workspace: str
-    dry_run: bool  # Whether nothing was changed.
-    services: list[str]
-    hooks: list[str]
-    pages: list[str]
-    state_deleted: str | None
+    state: str | None  # The state folder that is deleted, if there is one.
     by_hand: list[str]  # What is left to do, one line each.
     notes: list[str]
-
-
-Eject = EjectPlan | EjectDone
 
 
 class SessionEnd(TypedDict):

@@ -29,7 +29,6 @@ from signet_sync.formats.paths import (
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
-from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import others
 from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
@@ -44,68 +43,33 @@ _WORKER = 60.0  # seconds: a hook's worker writes a session in a few, unless a m
 _ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class EjectPlan:
-    """What eject would do: units, harnesses with our hooks, pages that lose their markers, the state folder.
+@dataclass(slots=True)
+class Parts:
+    """What eject takes away, or took: services, harnesses with our hooks, pages with our markers, the state folder.
 
-    `state` is None if there is none. `marked`: the vault contains the id by which it is found. `in_the_way` is a `run`
-    that no service of ours would stop.
+    `by_hand` are commands for what neither service manager nor harness let us do, `notes` are facts for the user.
     """
 
-    services: tuple[ServiceState, ...]
-    harnesses: tuple[str, ...]
-    pages: tuple[str, ...]
-    state: str | None
-    marked: bool
-    in_the_way: AnotherAgent | None
-
-    @property
-    def is_empty(self) -> bool:
-        """Returns whether nothing of ours is left."""
-        return not (self.services or self.harnesses or self.pages or self.state or self.marked)
-
-
-@dataclass(slots=True)
-class Ejected:
-    """What was done; `by_hand` are commands left to the user, `notes` are facts for the user."""
-
-    services: list[ServiceChange] = field(default_factory=list)
-    hooks: list[hooks_install.HookOutcome] = field(default_factory=list)
+    services: list[str] = field(default_factory=list)
+    hooks: list[str] = field(default_factory=list)
     pages: list[str] = field(default_factory=list)
     state: str | None = None
+    by_hand: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def by_hand(self) -> list[str]:
-        """Returns commands for what neither service manager nor harness let us do."""
-        return [line for done in self.services for line in done.by_hand] + [
-            f"{outcome.harness}: {line}" for outcome in self.hooks for line in outcome.plan.by_hand
-        ]
 
-
-def plan(root: str) -> EjectPlan:
+def plan(root: str) -> Parts:
     """Returns what `eject` would do. Writes nothing. Raises `WorkspaceError`."""
     require_root(root)
-    folder = state_dir.locate(root)
-    services = _services(root)
+    folder, services = state_dir.locate(root), _list_services(root)
     there = any(os.path.lexists(place) for place in state_dir.remains(folder))
-    return EjectPlan(
-        tuple(services),
-        tuple(_find_harnesses(root)),
-        tuple(path for path, _, _ in _pages(root)),
-        folder.path if there else None,
-        files.status_of(root, OWN) is not None,
-        _runs_by_itself(folder, services),
-    )
+    pages = [path for path, _, _ in _pages(root)]
+    running = _find_run(folder, services)
+    notes = [] if running is None else [f"{running.message}: {running.hint}"]
+    return Parts(services, _find_harnesses(root), pages, folder.path if there else None, notes=notes)
 
 
-def eject(
-    root: str,
-    settings: Settings,
-    *,
-    now_us: int,
-    database: str | None = None,
-) -> Ejected:
+def eject(root: str, settings: Settings, *, now_us: int, database: str | None = None) -> Parts:
     """Uninstalls from a workspace.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
@@ -113,19 +77,21 @@ def eject(
     """
     require_root(root)
     folder = state_dir.locate(root)
-    units = _services(root)
-    if (running := _runs_by_itself(folder, units)) is not None:
+    done = Parts(_list_services(root))
+    if (running := _find_run(folder, done.services)) is not None:
         raise running
     _raise_first(hooks_install.uninstall(root, _find_harnesses(root), dry_run=True))
     state_dir.require_own(folder, os.path.realpath(root))
     _write_what_waits(root, settings, folder, database, now_us)
     folder = state_dir.locate(root)  # that of a copy moves when it gets an id of its own
-    done = Ejected()
-    for unit in units:
-        done.services.append(service.uninstall(name=unit.name))
+    for name in done.services:
+        done.by_hand += service.uninstall(name=name).by_hand
     with _alone(folder, done) as locks:
-        done.hooks = hooks_install.uninstall(root, _find_harnesses(root))
-        _raise_first(done.hooks)
+        outcomes = hooks_install.uninstall(root, _find_harnesses(root))
+        _raise_first(outcomes)
+        for outcome in outcomes:
+            done.hooks.append(outcome.harness)
+            done.by_hand += [f"{outcome.harness}: {line}" for line in outcome.plan.by_hand]
         _write_what_waits(root, settings, folder, database, now_us)
         if os.path.isdir(folder.path):
             locks.enter_context(state_dir.intake_lock(folder, _WORKER))
@@ -133,7 +99,7 @@ def eject(
         done.pages = [_rewrite(root, path) for path, _, _ in list(_pages(root))]
         if pid := others.daemon_pid(root):
             done.notes.append(f"a Signet daemon (pid {pid}) runs on this workspace and may write MEMORY.md itself")
-        if left := _not_taken_in(folder):
+        if left := spool.count(folder.spool) + spool.count_given_up(folder.spool):
             words = "jobs of hooks that could not be processed are deleted, too; the transcripts stay"
             done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
         _discard(root, folder, done)
@@ -145,9 +111,10 @@ def eject(
 # ── service and hooks ──
 
 
-def _services(root: str) -> list[ServiceState]:
+def _list_services(root: str) -> list[str]:
     real = os.path.realpath(root)
-    return [unit for unit in service.list_installed() if unit.workspace and os.path.realpath(unit.workspace) == real]
+    units = service.list_installed()
+    return [unit.name for unit in units if unit.workspace and os.path.realpath(unit.workspace) == real]
 
 
 def _find_harnesses(root: str) -> list[str]:
@@ -162,13 +129,14 @@ def _raise_first(outcomes: list[hooks_install.HookOutcome]) -> None:
             raise outcome.error
 
 
-def _runs_by_itself(folder: state_dir.StateFolder, services: list[ServiceState]) -> AnotherAgent | None:
-    served = any(unit.active for unit in services)
+def _find_run(folder: state_dir.StateFolder, services: list[str]) -> AnotherAgent | None:
+    """Returns the error for a `run` that no service of ours would stop."""
+    served = any(unit.active for unit in service.list_installed() if unit.name in services)
     return _still_runs(folder) if not served and state_dir.run_lock_holder(folder) else None
 
 
 @contextmanager
-def _alone(folder: state_dir.StateFolder, done: Ejected) -> Iterator[ExitStack]:
+def _alone(folder: state_dir.StateFolder, done: Parts) -> Iterator[ExitStack]:
     """Holds the lock that keeps a `run` from starting. Without a state folder there is nothing to hold."""
     with ExitStack() as stack:
         if os.path.isdir(folder.path):
@@ -270,12 +238,7 @@ def _rewrite(root: str, wanted: str) -> str:
 # ── the state folder ──
 
 
-def _not_taken_in(folder: state_dir.StateFolder) -> int:
-    """Counts the jobs of hooks that wait or were given up, without the markers of running sessions."""
-    return spool.count(folder.spool) + spool.count_given_up(folder.spool)
-
-
-def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:
+def _discard(root: str, folder: state_dir.StateFolder, done: Parts) -> None:
     """Deletes the state folder before the workspace's id, by which a call after a kill finds the rest of it."""
     if state_dir.discard(folder, os.path.realpath(root)):
         done.state = folder.path

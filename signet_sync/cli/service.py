@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage.files import require_root
 
 if TYPE_CHECKING:
-    from signet_sync.admin.eject import Ejected, EjectPlan
+    from signet_sync.admin.eject import Parts
 
 service = Group("service", help="Install the agent as a systemd or launchd service.")
 
@@ -101,69 +100,37 @@ def eject(context: Context, yes: bool, dry_run: bool) -> None:
     """
     from signet_sync.admin import eject as ejection
 
-    plan = ejection.plan(context.root)
+    def show(parts: Parts) -> None:
+        for name in parts.services:
+            click.echo(f"  service: {name} is stopped and removed")
+        for harness in parts.hooks:
+            click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
+        for path in parts.pages:
+            click.echo(f"  {path}: its generated text stays, as ordinary markdown")
+        if parts.state:
+            click.echo(f"  {display(parts.state)}: deleted, with database, seals, backups, logs")
+        for note in parts.notes:
+            click.secho(f"  {display(note)}", fg="yellow")
+        show_by_hand(parts.by_hand)
 
+    def show_plan() -> None:
+        click.secho(f"detaching from {display(context.root)}", bold=True)
+        show(plan)
+        if plan.state:
+            saving = context.command_line("backup create FILE")
+            click.secho(f"    memories and originals exist nowhere else; to save them first: {saving}", fg="yellow")
+
+    def show_done() -> None:
+        show(done)
+        if done.hooks:
+            click.echo("agents that are open now still call the hooks: close them, then run eject again")
+        click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")
+
+    plan, about = ejection.plan(context.root), {"workspace": context.root, "dry_run": dry_run}
     if dry_run:
-        document = {
-            "workspace": context.root,
-            "dry_run": True,
-            "services": [unit.name for unit in plan.services],
-            "hooks": list(plan.harnesses),
-            "pages": list(plan.pages),
-            "state": plan.state,
-            "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
-        }
-        context.answer(document, lambda: _show_plan(context, plan))
+        context.answer(about | asdict(plan), show_plan)
         return
-    if plan.in_the_way is not None:
-        raise plan.in_the_way
-    context.confirm("detach from this workspace?", yes=yes, listing=lambda: _show_plan(context, plan))
+    context.confirm("detach from this workspace?", yes=yes, listing=show_plan)
     settings, database = context.settings(), context.chosen_database
     done = ejection.eject(context.root, settings, now_us=context.now_us, database=database)
-    document = {
-        "workspace": context.root,
-        "dry_run": False,
-        "services": [unit.path for unit in done.services],
-        "hooks": [outcome.harness for outcome in done.hooks],
-        "pages": list(done.pages),
-        "state_deleted": done.state,
-        "by_hand": done.by_hand,
-        "notes": list(done.notes),
-    }
-    context.answer(document, lambda: _show_ejected(context, done))
-
-
-def _show_plan(context: Context, plan: EjectPlan) -> None:
-    click.secho(f"detaching from {display(context.root)}", bold=True)
-    if plan.in_the_way is not None:
-        click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
-    for unit in plan.services:
-        click.echo(f"  service: {unit.name} is stopped and removed")
-    _show_parts(plan.harnesses, plan.pages, plan.state)
-    if plan.state:
-        saving = context.command_line("backup create FILE")
-        click.secho(f"    memories and originals exist nowhere else; to save them first: {saving}", fg="yellow")
-    if plan.is_empty:
-        click.echo("  nothing of signet-sync is left")
-
-
-def _show_parts(harnesses: Iterable[str], pages: Iterable[str], state: str | None) -> None:
-    for harness in harnesses:
-        click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
-    for path in pages:
-        click.echo(f"  {path}: its generated text stays, as ordinary markdown")
-    if state:
-        click.echo(f"  {display(state)}: deleted, with database, seals, backups, logs")
-
-
-def _show_ejected(context: Context, done: Ejected) -> None:
-    for unit in done.services:
-        for step in unit.steps:
-            click.echo(f"  {step}")
-    _show_parts((outcome.harness for outcome in done.hooks), done.pages, done.state)
-    for note in done.notes:
-        click.secho(f"  {display(note)}", fg="yellow")
-    show_by_hand(done.by_hand)
-    if done.hooks:
-        click.echo("agents that are open now still call the hooks: close them, then run eject again")
-    click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")
+    context.answer(about | asdict(done), show_done)

@@ -78,7 +78,7 @@ def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     place = vault.state
     assert "opens with: signet-sync --agent scout expand HANDLE\n" in scouts
     done = eject(vault)
-    assert done["hooks"] == ["claude-code"] and done["state_deleted"] == str(place) and done["notes"] == []
+    assert done["hooks"] == ["claude-code"] and done["state"] == str(place) and done["notes"] == []
     assert claude.read_text() == SETTINGS
     assert not place.exists() and not (vault / ".signet").exists()
     assert "signet-sync expand" in page and "signet-sync" not in vault.page()
@@ -89,7 +89,7 @@ def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     assert {path for path in before if before[path] != after.get(path) and not path.startswith(".signet/")} == pages
     assert any(path.startswith("memory/tombstones/") for path in after)
     again = eject(vault)
-    assert again["pages"] == again["hooks"] == [] and again["state_deleted"] is None
+    assert again["pages"] == again["hooks"] == [] and again["state"] is None
     assert contents(vault.root) == after and not place.exists()
 
 
@@ -245,7 +245,7 @@ def test_the_service_is_stopped_before_anything_is_deleted(served):
     plan = served.call("eject", "--dry-run", "--json").json
     assert plan["services"] == [unit.stem] and unit.exists()
     done = eject(served)
-    assert done["services"] == [str(unit)] and done["state_deleted"] and not unit.exists()
+    assert done["services"] == [unit.stem] and done["state"] and not unit.exists()
     assert f"disable --now {unit.name}" in Path(os.environ["CALLS"]).read_text()
 
 

@@ -231,7 +231,7 @@ def test_two_commands_that_meet_a_new_workspace_give_it_one_id(root, environ, ch
     script = """
 from signet_sync.storage import writing
 root = sys.argv[2]
-def write_id(fresh, old):
+def write_id(fresh):
     time.sleep(0.05)
     writing.replace(root, ".signet/workspace-id", fresh.encode() + b"\\n", None)
 print("ready", flush=True)
