@@ -192,15 +192,10 @@ class StatusTokens(TypedDict):
     trouble: str | None
 
 
-class StatusReceipt(TypedDict):
+class StatusGiven(TypedDict):
     days: int
     sessions: int  # That got something from hooks.
     tokens: int  # That they got, about.
-    stale: int  # Lines of it that a session had replaced by then.
-    questions: int  # That a memory answered.
-    notes: int  # Memories that were added.
-    corrections: int  # Statements that were marked.
-    bytes_kept: int  # Of the files in the index.
 
 
 class StatusMemory(TypedDict):
@@ -214,7 +209,7 @@ class Status(TypedDict):
     workspace: str
     database: str  # The index, absolute.
     memory: dict[str, StatusMemory]  # By agent.
-    receipt: StatusReceipt | None
+    given: StatusGiven
     meaning: str | None  # How far the vectors of texts are, if there are any.
     running: bool
     pid: int | None
