@@ -16,7 +16,7 @@ from typing import Any
 import agents
 import pytest
 from agents import Inside, Session, until
-from workbench import Vault, call, spawn_ordinary
+from workbench import Vault, call
 
 from signet_sync import __version__
 from signet_sync.admin.doctor import vault as checks
@@ -107,12 +107,9 @@ def test_a_stale_lock(vault: Vault) -> None:
 
 def test_a_wrong_mode(vault: Vault) -> None:
     vault.state.chmod(0o755)
-    vault.db.chmod(0o644)
-    do(told(vault, "database-mode", "other users can read")["remedy"])
-    assert "database-mode" not in ailing(look(vault))
     do(told(vault, "state-mode", "other users can read")["remedy"])
     assert "state-mode" not in ailing(look(vault))
-    assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct(vault.state.stat().st_mode)[-3:] == "700"
+    assert oct(vault.state.stat().st_mode)[-3:] == "700"
 
 
 def test_a_corrupt_database(vault: Vault) -> None:
@@ -208,24 +205,6 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
     assert answer.code == 0 and answer.out.endswith("everything is in order\n") and len(answer.out.splitlines()) < 22, (
         answer.out
     )
-
-
-def test_an_unreadable_artifact(vault: Vault) -> None:
-    path = next(vault.memory.glob("*--summary.md"))
-    path.chmod(0)
-    answer = spawn_ordinary("--workspace", vault.root, "doctor", "--json")
-    finding = ailing(answer.json)["unreadable"]
-    assert finding["level"] == "problem" and path.name in finding["message"]
-    do(finding["remedy"])
-    assert path.stat().st_mode & 0o400 and "unreadable" not in ailing(look(vault))
-
-
-def test_a_deleted_page(vault: Vault) -> None:
-    page = vault / "MEMORY.md"
-    whole = page.read_bytes()
-    page.unlink()
-    do(told(vault, "page", "MEMORY.md is not there")["remedy"])
-    assert page.read_bytes() == whole
 
 
 def test_a_mistyped_setting(vault: Vault) -> None:

@@ -24,14 +24,13 @@ from signet_sync.storage.locations import locate_workspace
 _Result = TypeVar("_Result")
 
 
-def access_command(path: str, mode: str, names: str = "") -> str:
-    """Returns the command that restores the user's access to a path; `names` stand for others in the same state."""
-    names = names or shlex.quote(path)
+def access_command(path: str, mode: str) -> str:
+    """Returns the command that restores the user's access to a path."""
     try:
         mine = os.lstat(path).st_uid == os.geteuid()
     except OSError:
         mine = True
-    return f"chmod {mode} {names}" if mine else f'sudo chown "$USER" {names}'
+    return f"chmod {mode} {shlex.quote(path)}" if mine else f'sudo chown "$USER" {shlex.quote(path)}'
 
 
 class Installation:

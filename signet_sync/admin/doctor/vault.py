@@ -74,41 +74,25 @@ def _memory(target: Installation, quoted: str) -> Iterator[Finding]:
         return  # the parent folder denies access, which is reported already
     else:
         if stat.S_ISDIR(mode):
-            yield from _reading(memory)
+            yield from _memory_access(memory)
         else:
             remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
             yield problem("memory", "memory/ is not a real folder", remedy)
 
 
-def _reading(memory: str) -> Iterator[Finding]:
-    """Reports files in `memory/` that cannot be opened; links are left to `check`."""
+def _memory_access(memory: str) -> Iterator[Finding]:
+    """Reports that `memory/` cannot be listed or written; of its files `check` does."""
+    remedy = access_command(memory, "u+rwx")
     try:
-        with os.scandir(memory) as entries:
-            closed = [
-                entry.path
-                for entry in entries
-                if entry.name.endswith(".md")
-                and entry.is_file(follow_symlinks=False)
-                and not os.access(entry.path, os.R_OK)
-            ]
+        os.listdir(memory)
     except OSError as error:
-        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _name_folder(memory, error))
+        if sys.platform == "darwin" and error.errno == errno.EPERM:
+            # macOS asks once, for a program with a window; a service is refused silently.
+            remedy = f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, restart the agent"
+        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", remedy)
         return
     if os.access(os.path.dirname(memory), os.W_OK) and not os.access(memory, os.W_OK):
-        words = "memory/ cannot be written: no session can be saved"
-        yield problem("permissions", words, access_command(memory, "u+rwx"))
-    if closed:
-        first = f"{MEMORY}/{os.path.basename(min(closed))}"
-        words = first if len(closed) == 1 else f"{len(closed)} files in memory/, the first {first},"
-        names = "" if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
-        yield problem("unreadable", f"{display(words)} cannot be read", access_command(closed[0], "u+r", names))
-
-
-def _name_folder(memory: str, error: OSError) -> str:
-    if sys.platform == "darwin" and error.errno == errno.EPERM:
-        # macOS asks once, for a program with a window; a service is refused silently.
-        return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then restart the agent"
-    return access_command(memory, "u+rwx")
+        yield problem("permissions", "memory/ cannot be written: no session can be saved", remedy)
 
 
 # ── the file system ──
@@ -215,10 +199,7 @@ def _page(target: Installation, page: str) -> Iterator[Finding]:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        # A running agent writes it within moments, or, if held back by Signet's daemon, when that has gone.
-        if not target.alive and daemon_pid(target.root) is None:
-            yield warning("page", f"{display(page)} is not there", target.command("reindex"))
-        return
+        return  # the next pass writes it
     if not stat.S_ISREG(status.st_mode):
         quoted = shlex.quote(path)
         words = f"{display(page)} is a link or a folder, so it is no longer written"
@@ -234,10 +215,6 @@ def _page(target: Installation, page: str) -> Iterator[Finding]:
 def index(target: Installation) -> list[Finding]:
     """Checks every page of the database, full text, open violations, and databases moved aside before."""
     path = target.database
-    if os.path.isdir(path):
-        quoted = shlex.quote(path)
-        remedy = f"mv {quoted} {quoted}.aside && {target.command('reindex')}"
-        return [problem("database", f"{path} is a folder", remedy)]
     is_shut = target.is_unreadable or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
     if is_shut and target.chosen is None:
         return []  # unknown; another finding names the reason
@@ -350,7 +327,7 @@ LONG = 3600.0
 
 
 def modes(target: Installation) -> list[Finding]:
-    """Checks that state folder and database belong to the user, and that nobody else has access."""
+    """Checks that the state folder belongs to the user, and that nobody else has access."""
     folder = target.folder.path
     quoted = shlex.quote(folder)
     if not os.path.isdir(folder):
@@ -360,21 +337,9 @@ def modes(target: Installation) -> list[Finding]:
     if strange:
         words = f"{strange[0]} belongs to another user: a command was run as another user"
         return [problem("state-owner", words, f'sudo chown -R "$USER" {quoted}')]
-    found = []
-    if is_open(folder):
-        found.append(warning("state-mode", f"other users can read {folder}", f"chmod -R u+rwX,go-rwx {quoted}"))
-    if os.path.isfile(target.database) and is_open(target.database):
-        remedy = f"chmod 600 {shlex.quote(target.database)}"
-        found.append(warning("database-mode", "other users can read the database", remedy))
-    return found
-
-
-def is_open(path: str) -> bool:
-    """Returns whether others than the owner have any access to it."""
-    try:
-        return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
-    except OSError:
-        return False
+    if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+        return [warning("state-mode", f"other users can read {folder}", f"chmod -R u+rwX,go-rwx {quoted}")]
+    return []
 
 
 def _is_ours(path: str) -> bool:
@@ -397,8 +362,6 @@ def waiting(target: Installation) -> Iterator[Finding]:
         yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"))
     elif count and age > LONG:
         yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
-    else:
-        yield fine("spool", "nothing waits too long")
     lost = spool.count_given_up(folder)
     if lost:
         words = f"jobs of hooks that could not be processed: {lost}; they are deleted after {spool.BAD_DAYS} days"
