@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import tomllib
-from contextlib import suppress
 from importlib.resources import files as package_files
 from typing import Any
 
@@ -51,19 +50,19 @@ def make(root: str) -> None:
     writing.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
 
 
-def write_sessions(workspace: Workspace, now_us: int) -> list[str]:
-    """Ends every sample session as a harness would, and damages two files; returns the paths of the artifacts."""
+def write_sessions(workspace: Workspace, now_us: int) -> None:
+    """Ends every sample session as a harness would, breaks a transcript, and puts a copy beside a summary."""
     samples = tomllib.loads((package_files("signet_sync.admin") / "demo_sessions.toml").read_text("utf-8"))
-    written: list[str] = []
     by_session = [_session(workspace, sample, now_us) for sample in samples["session"]]
-    for paths in by_session:
-        written += paths.values()
-    _break(workspace.root, samples["broken"], by_session)
-    _copy(workspace.root, samples["conflict"], by_session)
-    return written
+    broken, conflict = samples["broken"], samples["conflict"]
+    with open(os.path.join(workspace.root, by_session[broken["session"]]["transcript"]), "ab") as handle:
+        handle.write(broken["append"].encode())
+    summary = os.path.join(workspace.root, by_session[conflict["session"]]["summary"])
+    shutil.copyfile(summary, f"{summary.removesuffix('.md')} ({conflict['label']}).md")
 
 
-def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[str, str]:
+def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[str, Any]:
+    """Ends a session; returns the answer, which names its files."""
     hours, minutes = sample["started"].split(":")
     start = (now_us // DAY - sample["days_ago"]) * DAY + (int(hours) * 3600 + int(minutes) * 60) * SECOND
     end = start + sample["minutes"] * 60 * SECOND
@@ -73,14 +72,10 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
         "started_at": iso(start),
         "ended_at": iso(end),
     }
-    paths: dict[str, str] = {}
     if "compaction" in sample:
-        given = CompactionInput(**who, compaction=sample["compaction"])
-        paths["compaction"] = sessions_operations.compact(workspace, given, now_us=end)["compaction"]
-    answer = sessions_operations.end(
-        workspace, SessionInput(**who, transcript=_spread_turns(sample["transcript"], start, end)), now_us=end
-    )
-    return paths | {kind: answer[kind] for kind in ("transcript", "summary", "manifest")}
+        sessions_operations.compact(workspace, CompactionInput(**who, compaction=sample["compaction"]), now_us=end)
+    given = SessionInput(**who, transcript=_spread_turns(sample["transcript"], start, end))
+    return sessions_operations.end(workspace, given, now_us=end)
 
 
 def _spread_turns(text: str, start: int, end: int) -> str:
@@ -99,25 +94,14 @@ def _time_calls(words: str, at: str) -> str:
     return re.sub(r"^- `(\w+)` (.+)$", rf"- `\1` · {at} · `\2`", words, flags=re.MULTILINE)
 
 
-def _break(root: str, broken: dict[str, Any], by_session: list[dict[str, str]]) -> None:
-    path = os.path.join(root, by_session[broken["session"]]["transcript"])
-    with open(path, "ab") as handle:
-        handle.write(broken["append"].encode())
-
-
-def _copy(root: str, conflict: dict[str, Any], by_session: list[dict[str, str]]) -> None:
-    path = os.path.join(root, by_session[conflict["session"]]["summary"])
-    with suppress(FileExistsError):
-        shutil.copyfile(path, f"{path.removesuffix('.md')} ({conflict['label']}).md")
-
-
-def make_entities(workspace: Workspace, now_us: int) -> list[str]:
-    """Makes the sample entities of an indexed sample workspace; returns the paths of their profiles."""
+def make_entities(workspace: Workspace, now_us: int) -> None:
+    """Makes the sample entities of an indexed sample workspace."""
     samples = tomllib.loads((package_files("signet_sync.admin") / "demo_entities.toml").read_text("utf-8"))
-    return [_make_entity(workspace, sample, now_us) for sample in samples["entity"]]
+    for sample in samples["entity"]:
+        _make_entity(workspace, sample, now_us)
 
 
-def _make_entity(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
+def _make_entity(workspace: Workspace, sample: dict[str, Any], now_us: int) -> None:
     made = operations.create(
         workspace,
         DEFAULT_AGENT,
@@ -136,7 +120,6 @@ def _make_entity(workspace: Workspace, sample: dict[str, Any], now_us: int) -> s
         operations.append(workspace, DEFAULT_AGENT, made.id, "evidence", item["why"], evidence=source, now_us=now_us)
     for section in sample.get("pins", ()):
         operations.guard("pin", workspace, DEFAULT_AGENT, made.id, section, now_us=now_us)
-    return made.path
 
 
 def _line(root: str, words: str) -> str:
