@@ -54,7 +54,6 @@ _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
 _REMOVED = late(r"\brm ((?:-\w+ )*[^;&|<>\n]+)")
-_REFUSALS = ("doesn't want to proceed with this tool use", "doesn't want to take this action", "rejected by user")
 
 
 class Commit(NamedTuple):
@@ -179,11 +178,6 @@ def deeds_of(turns: Sequence[Turn]) -> Deeds:
             if isinstance(step, ToolCall):
                 found.take(step, turn.number)
     return found
-
-
-def is_refused(call: ToolCall) -> bool:
-    """Returns whether the person refused a call: nothing was run."""
-    return call.failed and any(one in call.printed for one in _REFUSALS)
 
 
 def _read_subject(command: str) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """Quotes a session: its last reports and what its person said, each with speaker, turn and time.
 
 A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
-Beside them stand its deeds, by whose words a step of an earlier session is known to be done, and the commands that
-worked, which are no dead ends any more.
+Beside them stand its deeds, by whose words a step of an earlier session is known to be done.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,35 +9,33 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.record import END, Record, record_of
 from signet_sync.digest.reports import drop_note, list_sentences, note_lines
-from signet_sync.digest.statements import list_worked
-from signet_sync.digest.turns import ToolCall, Turn, is_report
+from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.chunking import OUR_HEAD, is_ours
 from signet_sync.text.phrases import Quote
 
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest
-DEEDS, WORKED = 60, 200
+DEEDS = 60
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _USER = "\n## User · "
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
-    """The quotes of a session in the order of what was said, its deeds, and the commands that worked.
+    """The quotes of a session in the order of what was said, and its deeds.
 
     A deed is a line: the title of a commit, behind branch and name where git printed them, or of a pull request.
     """
 
     quotes: tuple[Quote, ...]
     deeds: tuple[str, ...] = ()
-    worked_commands: tuple[str, ...] = ()
 
 
 def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
-    deeds, commands = dict[str, None](), dict[str, None]()
+    deeds = dict[str, None]()
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
         record, before = _end_of(transcript)
@@ -46,8 +43,7 @@ def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
         quotes = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
         found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
         deeds |= dict.fromkeys(_deeds(record))
-        commands |= list_worked(step for turn in record.turns for step in turn.steps if isinstance(step, ToolCall))
-    return SessionWords(tuple(found), tuple(deeds)[:DEEDS], tuple(commands)[-WORKED:])
+    return SessionWords(tuple(found), tuple(deeds)[:DEEDS])
 
 
 def _deeds(record: Record) -> Iterator[str]:

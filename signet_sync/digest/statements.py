@@ -1,23 +1,23 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, lines that the person labelled, what the agent hands over, and dead ends. All else is a
-quote: "always" and "never", an agent's labelled lists and admissions were right in three of ten cases of real sessions.
+Options that the person picked, lines that the person labelled, and what the agent hands over. All else is a quote:
+"always" and "never", an agent's labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.deeds import EDITORS, SHELLS, Printed, is_refused
+from signet_sync.digest.deeds import Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.turns import SpokenMessage, ToolCall, Turn
+from signet_sync.digest.turns import SpokenMessage, Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
-Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note", "tried"]
+Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"]
 
 ITEMS = 24
 _NOTED = 30  # turns whose hand-overs are read
@@ -64,8 +64,7 @@ def statements(record: Record) -> list[Item]:
         )
         if len(kept) < ITEMS and not same and not relayed.holds(item):
             kept.append(item)
-    dead_ends = find_dead_ends(record.turns)
-    return kept + [Item("tried", text, "agent", record.lines[turn][1], turn, "tried") for text, turn in dead_ends]
+    return kept
 
 
 def _list_picked(record: Record) -> Iterator[Item]:
@@ -140,105 +139,3 @@ class Relayed:
 def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
     yield from own.get(turn.number, ())
     yield from (step.text for step in turn.steps if isinstance(step, SpokenMessage))
-
-
-# ── dead ends: what could not work as it was tried, and what was done in its place ──
-# From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
-# it stands, in its session or another (`statements.validity`). No words of a tool are told: how it failed is one of a
-# few phrases of ours.
-
-
-_MOST = 6  # of a session
-_COMMAND, _CHAIN = 120, 400  # characters of a command, and of several
-_LAST = 4  # lines in which a pipe leaves the error of what is before it
-_NEAR = 8  # calls after a failure, among which is what was done in its place
-_BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
-_BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
-_JOINED = late(r"&&|;|\||\n|\\n|<<|\"")
-_TOKEN = late(r"[\w@./:~-]{3,}")
-_CANCELLED = "Cancelled: parallel tool call"  # for another one failed
-_NOT_FOUND = "command not found"  # in this shell alone, unless something else worked
-_HOW = {
-    phrase: late(pattern, re.IGNORECASE)
-    for phrase, pattern in {
-        "is not a command here": r"command not found|not recognized as an? |unrecognized (?:sub)?command"
-        r"|is not an? \w+ command|unknown (?:sub)?command|no such (?:sub)?command|missing script|script not found"
-        r"|executable file not found",
-        "has no such option": r"(?:illegal|unknown|invalid|unrecognized|unsupported|unexpected|no such) "
-        r"(?:option|flag|argument|switch)|unknown shorthand flag|bad option|no library targets found",
-        "works in another folder": r"could not find `?(?:cargo\.toml|package\.json|go\.mod|pom\.xml)"
-        r"|go\.mod file not found|no rule to make target|not a git repository|ERR_PNPM_NO_IMPORTER",
-        "needs what is not installed": r"no module named|cannot find module|modulenotfounderror|not installed",
-        "is expanded by the shell": r"no matches found:|event not found",
-    }.items()
-}
-
-
-def core_of(command: str) -> str:
-    """Returns what a command line runs: without the folder and variables before it, and where its output goes."""
-    return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
-
-
-def list_worked(calls: Iterable[ToolCall]) -> dict[str, None]:
-    """Returns what command lines ran that worked, each command of a chain; in their order.
-
-    Where a pipe may hide how a command ended, what it printed must not tell of a failure.
-    """
-    found = dict[str, None]()
-    for call in calls:
-        if call.tool in SHELLS and not call.failed and len(call.detail) <= _CHAIN and "<<" not in call.detail:
-            ran = list(filter(_is_plain, map(core_of, core_of(call.detail).split("&&"))))
-            if ran and not ("|" in call.detail and _how_failed(call.output[-_LAST:])):
-                found |= dict.fromkeys(ran)
-    return found
-
-
-def find_dead_ends(turns: Sequence[Turn]) -> list[tuple[str, int]]:
-    """Returns the dead ends of a session in their order, each once: one line and its turn."""
-    calls = [(turn.number, step) for turn in turns for step in turn.steps if isinstance(step, ToolCall) and step.detail]
-    failed = [place for place, (_, call) in enumerate(calls) if call.tool in SHELLS and call.failed]
-    worked = list_worked(call for _, call in calls) if failed else {}
-    found: dict[str, int] = {}
-    for place in failed:
-        turn, call = calls[place]
-        core = core_of(call.detail)
-        if not _is_plain(core) or core in worked or _CANCELLED in call.printed or is_refused(call):
-            continue
-        if text := _tell_failure(core, call, [one for _, one in calls[place + 1 : place + 1 + _NEAR]]):
-            found.setdefault(text, turn)
-    return list(found.items())[:_MOST]
-
-
-def _tell_failure(core: str, call: ToolCall, after: Iterable[ToolCall]) -> str:
-    """Returns how a command failed and what worked in its place; empty if it is no dead end."""
-    how, instead = _how_failed(call.output), _find_instead(core, after)
-    if not how or (not instead and _NOT_FOUND in call.printed):
-        return ""
-    return f'"{core}" {how}' + (f'; "{instead}" worked' if instead else "")
-
-
-def _how_failed(output: Sequence[str]) -> str:
-    printed = "\n".join(output)
-    return next((phrase for phrase, pattern in _HOW.items() if pattern.search(printed)), "")
-
-
-def _is_plain(core: str) -> bool:
-    return 3 < len(core) <= _COMMAND and _JOINED.search(core) is None
-
-
-def _find_instead(core: str, after: Iterable[ToolCall]) -> str:
-    """Returns the command that did in the place of another what that could not: the next one with most of its words.
-
-    After an edit the same may work that failed before.
-    """
-    wanted = set(_TOKEN.findall(core.replace("-", " ")))
-    for call in after:
-        if call.tool in EDITORS:
-            return ""
-        other = core_of(call.detail) if call.tool in SHELLS and not call.failed else ""
-        words = set(_TOKEN.findall(other.replace("-", " ")))
-        shared = len(wanted & words)
-        most = shared > 1 and 2 * shared >= min(len(wanted), len(words))
-        if other and other != core and _is_plain(other) and (most or 2 * shared >= max(len(wanted), len(words)) > 1):
-            return other
-    return ""

@@ -31,7 +31,7 @@ TIER = "statement"  # what `recall` calls a statement of a session
 # The words for a kind in the text that `recall` searches.
 _IN_WORDS = {
     "question": "open question", "next": "next step, left to do", "blocker": "blocker, blocked, blocks",
-    "decision": "decision, decided", "tried": "tried, failed",
+    "decision": "decision, decided",
 }  # fmt: skip
 # Statements of a kind and thread, and sessions of a thread, that are compared: the newest.
 COMPARED, OUTCOMES = 60, 60
@@ -136,7 +136,7 @@ _KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? a
 _ENDED = f"""
     select {_SETTLED} where agent_id = ? and thread_id = ? and newest = 1 and status <> iif(done, 'done', 'open')"""
 _OUTCOMES = f"""
-    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, ''), iif(?3, coalesce(d.worked, ''), '')
+    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, '')
     from thread_sessions t
     join sessions n using (agent_id, session_token, session_id) left join session_notes d on d.session = n.session
     where t.agent_id = ?1 and t.thread_id = ?2 order by t.latest_us desc, t.session_token, t.session_id
@@ -192,8 +192,7 @@ def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key
     known = [one for kind in get_args(Kind) for one in some(f"{_KNOWN} limit {COMPARED}", kind)]
     # Of the others only a mark ends one; what was ended among the newest is open again.
     earlier = [one for kind in sorted({mark.kind for mark in marked}) for one in some(_KNOWN, kind)] + some(_ENDED)
-    of_thread = agent_id, thread_id, any(one.kind == "tried" for one in known)
-    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, of_thread)] if held else []
+    outcomes = [Outcome(*row) for row in database.execute(_OUTCOMES, (agent_id, thread_id))] if held else []
     own = dict(database.execute(_OWN, (agent_id, thread_id))) if marked else {}
     fresh = settle_statements(known, outcomes, marked, earlier, own)
     moved = {number for number in held if fresh[number] != held[number]}

@@ -34,7 +34,6 @@ _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\((?:first )?asked:|$)")
 _ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
-_TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end; what a person refused or took back begins otherwise
 
 # Of a change most statements were there before.
 _kept = lru_cache(maxsize=8_192)
@@ -55,14 +54,13 @@ class Known(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out of a session, what it did, and the commands that worked."""
+    """What came out of a session, and what it did."""
 
     session: int
     at_us: int
     sentence: str
     status: str | None
     deeds: str = ""  # a line each
-    worked: str = ""
 
 
 class Mark(NamedTuple):
@@ -101,7 +99,6 @@ def settle_statements(
         *_end_relisted(still),
         *_end_restated(still),
         *_end_carried_out(still, outcomes),
-        *_works_now(still, outcomes),
     )
     for number, status, by in (*ends, *_apply_marks((*known, *earlier), marks, own)):
         found[number] = status, by
@@ -227,15 +224,6 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
         if one.status in ("done", "open", None) and not _ONLY_ASKED.match(one.sentence):
             sentence = _LEFT.sub(" ", one.sentence)
             yield one, stems(sentence if one.status == "done" else ASKED.sub("", sentence)), _DONE
-
-
-def _works_now(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
-    """Yields the dead ends whose command worked later, or anywhere in their session."""
-    tried = [(one, said[1]) for one in known if one.kind == "tried" and (said := _TRIED.match(one.text))]
-    worked = [(one, frozenset(one.worked.split("\n"))) for one in outcomes if tried]
-    for one, command in tried:
-        if any(command in some and (by.at_us > one.at_us or by.session == one.session) for by, some in worked):
-            yield one.number, "done", None
 
 
 def _apply_marks(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:

@@ -41,8 +41,7 @@ def list_known(database: Database, agent_id: str, thread_id: str) -> set[int]:
 
 def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> bool:
     """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
-    lines = ("\n".join(said.deeds), "\n".join(said.worked_commands)) if said else ("", "")
-    head = number, agent_id, thread_id, *lines
+    head = number, agent_id, thread_id, "\n".join(said.deeds) if said else ""
     rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
     if before := list(database.execute("select * from session_notes where session = ?", (number,))):
         held = database.execute("select * from session_quotes where session = ? order by place", (number,))
@@ -50,7 +49,7 @@ def store(database: Database, number: int, agent_id: str, thread_id: str, said: 
             return False
         drop(database, [number])
     database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?, ?)", head)
+    database.execute("insert into session_notes values(?, ?, ?, ?)", head)
     return True
 
 

@@ -199,14 +199,14 @@ DERIVED: tuple[Table, ...] = (
         key=(*SESSION, "place"),
     ),
     declare_derived(
-        "the newest sessions of each thread: deeds, and commands that worked",
+        "the newest sessions of each thread, and their deeds",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null,
-        deeds text not null, worked text not null)""",
+        deeds text not null)""",
         "create index session_notes_thread on session_notes(agent_id, thread_id)",
         session=NUMBER,
         joined=JoinedRows(
-            f"n.agent_id, {_OF}, q.thread_id, q.deeds, q.worked",
+            f"n.agent_id, {_OF}, q.thread_id, q.deeds",
             f"session_notes q {_JOINED.format('q')}",
         ),
         key=SESSION,
