@@ -17,6 +17,7 @@ from signet_sync.text.phrases import Quote
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest
 DEEDS = 60
+_PASTED = 24  # characters of a sentence that are known again
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _USER = "\n## User · "
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
@@ -77,8 +78,10 @@ _Found = tuple[Turn, Literal["person", "agent"], int, str]
 
 
 def _messages(record: Record, most: int) -> Iterator[_Found]:
-    for turn in reversed(record.turns) if most else ():
-        said = record.own.get(turn.number, ())
+    for before, turn in reversed(list(enumerate(record.turns))) if most else ():
+        own = record.own.get(turn.number, ())
+        # What a tool printed before, the person only pasted.
+        said = [one for one in own if len(one) < _PASTED or not record.printed.holds(one, before)]
         if turn.words is not None and len(" ".join(said)) >= _LEAST:
             most -= 1
             yield turn, "person", turn.words.line, cut(said, WORDS)

@@ -1,19 +1,18 @@
 """Holds what is read of a transcript, so that several readers of one session parse it once.
 
-A person's own words are told from what they pasted (logs, code, templates, earlier output) by the shapes of lines, and
-by lines that a tool or the agent said before. How a session ended (aborted, blocked, open, question-only, else done) is
-told by its end and its deeds.
+A person's own words are told from what they pasted (logs, code, templates) by the shapes of lines. How a session ended
+(aborted, blocked, open, question-only, else done) is told by its end and its deeds.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from signet_sync.digest.deeds import Deeds, Printed, deeds_of, read_printed
 from signet_sync.digest.reports import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.turns import Interruption, ToolCall, Turn, is_report, turns_of
+from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
@@ -41,9 +40,9 @@ class Record:
         return read_printed(self.turns)
 
     @cached_property
-    def own(self) -> "OwnWords":
+    def own(self) -> dict[int, list[str]]:
         """Returns the person's own sentences by turn."""
-        return OwnWords(self.turns)
+        return {turn.number: own_words(turn.words.text) for turn in self.turns if turn.words is not None}
 
     @cached_property
     def lines(self) -> dict[int, tuple[int, int]]:
@@ -73,7 +72,6 @@ def _hold_record(text: str) -> Record:
 
 
 _LONGEST, _LINE = 4_000, 2_000  # characters of a message's beginning, and of its end; of a line
-_EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 # Prompts, boxes, marks and trees of terminals; times, levels, frames and places of logs; headers; diffs.
 _PRINTED = late(
@@ -92,65 +90,22 @@ _TEMPLATE = late(
 _ITEM = late(r"^\s*(?:[-*•]|\d{1,2}[.)]|#{1,6})\s+")
 
 
-class OwnWords(Mapping[int, Sequence[str]]):
-    """Gives by turn the sentences that its person wrote; knows the lines that tools and the agent said before.
-
-    A turn is read when it is asked for: of a long session few are.
-    """
-
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self._turns = turns
-        self._words = {turn.number: turn.words.text for turn in turns if turn.words is not None}
-        self._own: dict[int, list[str]] = {}
-        self._heard = 0
-        self._said: dict[str, int] = {}  # lines by the turn that had them first
-
-    def __getitem__(self, number: int) -> list[str]:
-        if number not in self._own:
-            self._own[number] = self._read(self._words[number], number)
-        return self._own[number]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._words)
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def _read(self, text: str, number: int) -> list[str]:
-        """Returns the sentences of a message that are the person's own."""
-        if _TEMPLATE.match(text):
-            return []
-        if "```" in text or "~~~" in text:
-            text = _FENCE.sub("\n\n", text)
-        if len(text) > 2 * _LONGEST:
-            text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
-        lines = text.split("\n")
-        foreign = [place for place, line in enumerate(lines) if self._is_foreign(line, number)]
-        pasted = set(foreign)
-        for before, after in pairwise(foreign):
-            pasted.update(range(before, after) if after - before <= _BETWEEN else ())
-        own = (line for place, line in enumerate(lines) if place not in pasted)
-        said = (sentence.strip(" \t*_") for line in own for sentence in split(_ITEM.sub("", line[:_LINE])))
-        return [one for one in said if len(one) > 1]
-
-    def _is_foreign(self, line: str, number: int) -> bool:
-        bare = line.strip(_EDGE)
-        if not bare:
-            return False
-        return _PRINTED.match(line) is not None or (len(bare) >= _SHORTEST and self._was_said(bare, number))
-
-    def _was_said(self, bare: str, number: int) -> bool:
-        """Returns whether a line stood in a turn before."""
-        while self._heard < len(self._turns) and self._turns[self._heard].number < number:
-            turn = self._turns[self._heard]
-            for step in turn.steps:
-                if isinstance(step, Interruption):
-                    continue
-                for line in (step.printed if isinstance(step, ToolCall) else step.text).split("\n"):
-                    if len(line) >= _SHORTEST:
-                        self._said.setdefault(line.strip(_EDGE), turn.number)
-            self._heard += 1
-        return self._said.get(bare, number) < number
+def own_words(text: str) -> list[str]:
+    """Returns the sentences of a message that its person wrote."""
+    if _TEMPLATE.match(text):
+        return []
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("\n\n", text)
+    if len(text) > 2 * _LONGEST:
+        text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
+    lines = text.split("\n")
+    printed = [place for place, line in enumerate(lines) if _PRINTED.match(line)]
+    pasted = set(printed)
+    for before, after in pairwise(printed):
+        pasted.update(range(before, after) if after - before <= _BETWEEN else ())
+    own = (line for place, line in enumerate(lines) if place not in pasted)
+    said = (sentence.strip(" \t*_") for line in own for sentence in split(_ITEM.sub("", line[:_LINE])))
+    return [one for one in said if len(one) > 1]
 
 
 # ── how it ended ──

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_sync.digest.record import OwnWords
-from signet_sync.digest.turns import SpokenMessage, Turn
+from signet_sync.digest.record import own_words
 
 OWN = "please never burn whale oil in the lamp"
 
@@ -36,30 +35,19 @@ PROGRAMS = {
 }
 
 
-def own(text: str, heard: str = "") -> list[str]:
-    """The own words of a message, after what a tool or the agent said in a turn before."""
-    before = Turn(1, steps=[SpokenMessage("assistant", heard, 1)])
-    return OwnWords([before, Turn(2, SpokenMessage("user", text, 2))])[2]
-
-
 def test_plain_words_stay() -> None:
-    assert own(f"{OWN}. Thanks!\n\n- trim the wick\n1. oil the door") == [
+    assert own_words(f"{OWN}. Thanks!\n\n- trim the wick\n1. oil the door") == [
         f"{OWN}.", "Thanks!", "trim the wick", "oil the door",
     ]  # fmt: skip
     between = [f"the wick of lamp {number} smokes" for number in range(8)]
-    assert own("\n".join(["> a quote", *between, "> another"])) == between
+    assert own_words("\n".join(["> a quote", *between, "> another"])) == between
 
 
 @pytest.mark.parametrize("kind", PASTED)
 def test_a_paste_is_left_out_and_the_words_around_it_stay(kind: str) -> None:
-    assert own(f"{OWN}\n\n{PASTED[kind]}\n\nand light it") == [OWN, "and light it"]
+    assert own_words(f"{OWN}\n\n{PASTED[kind]}\n\nand light it") == [OWN, "and light it"]
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_what_programs_and_others_wrote_is_not_the_persons(kind: str) -> None:
-    assert not [one for one in own(PROGRAMS[kind]) if "always" in one.casefold() or "never" in one.casefold()]
-
-
-def test_what_a_tool_or_the_agent_said_before_is_no_own_word() -> None:
-    said = "The keeper must always trim the wick."
-    assert own(f"{said}\n\n{OWN}", f"- {said}") == [OWN]
+    assert not [one for one in own_words(PROGRAMS[kind]) if "always" in one.casefold() or "never" in one.casefold()]

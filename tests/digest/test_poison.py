@@ -11,6 +11,7 @@ from transcripts import jsonl
 from signet_sync.capture.harnesses import claude_code
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.digest.outcome import outcome
+from signet_sync.digest.quotes import words_of
 from signet_sync.digest.record import Record
 from signet_sync.digest.statements import statements
 from signet_sync.digest.summary import summary
@@ -116,7 +117,7 @@ def test_what_a_tool_said_states_nothing(framing: str, shown: bool) -> None:
         for text in transcripts([("ask", ASKED), *steps]):
             record, found = Record(text), outcome(text)
             assert statements(record) == [], payload
-            said = " ".join(one for own in record.own.values() for one in own)
+            said = " ".join(one.text for one in words_of([record]).quotes if one.speaker == "person")
             assert not any(line in said for line in payload.split("\n") if len(line) > 12), payload
             assert len([turn for turn in record.turns if turn.words]) == [step[0] for step in told].count("ask") + (
                 ASKED in text
