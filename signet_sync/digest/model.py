@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from signet_sync.digest.deeds import Deeds
-from signet_sync.digest.outcome import ModelDigest
-from signet_sync.digest.record import Record, is_trivial, status_of
+from signet_sync.digest.outcome import ModelDigest, outcome
+from signet_sync.digest.record import Record, is_trivial, record_of
 from signet_sync.digest.reports import list_sentences
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap
 from signet_sync.digest.statements import ITEMS, Item, Kind, Relayed, tell_pick
@@ -28,8 +27,6 @@ LONGEST = 400  # characters of a sentence; less than any text that is cut
 GAP = "[…]"  # stands for what is left out of a text; nobody said it
 _WORDS, _REPORT, _LAST = 600, 500, 1_500  # characters of a message, of a report, and of one of the last reports
 _REPORTS = 3  # last reports
-_DEEDS, _LINE = 2_500, 200  # characters of what was done, and of one of its lines
-_HEAD = 0.6  # of a text that is cut: its beginning, the rest its end
 
 _TASK = """\
 You read the record of one session with a coding agent, and say what the next agent on this work must know.
@@ -73,15 +70,13 @@ def question(transcript: str, *, project: str | None, harness: str | None) -> Mo
 
     At most `MOST` characters; total, deterministic, linear.
     """
-    record = Record(transcript)
-    turns, deeds = record.turns, record.deeds
-    if is_trivial(turns) or record.is_silent:
+    record = record_of(transcript)
+    if is_trivial(record.turns) or record.is_silent:
         return None
+    found = outcome(transcript)
     about = [f"Project: {flatten(name)}"] if (name := basename(project)) else []
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
-    about += [f"Status: {status_of(turns, deeds)}"]
-    done = fitting((f"- {line}" for line in _tell_deeds(deeds)), _DEEDS)
-    about += ["Deeds:", *done] if done else []
+    about += [f"Status: {found.status}", *(f"Done: {flatten(one, LONGEST)}" for one in found.results)]
     head = "\n".join(about)
     shown = _choose_turns(record, MOST - len(head) - len(_TASK) - 400)
     if not any(one.person or one.agent for one in shown.values()):
@@ -92,19 +87,6 @@ def question(transcript: str, *, project: str | None, harness: str | None) -> Mo
     system = _TASK.format(opening=opening, closing=closing, gap=GAP, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
     prompt = "\n".join((opening, told, closing, "", "Answer with the JSON object now."))
     return ModelQuestion(system, prompt, shown, record.lines, Relayed(record))
-
-
-def _tell_deeds(deeds: Deeds) -> Iterator[str]:
-    for request in list(deeds.requests.values())[-6:]:
-        merged = ", merged" if request.merged else ""
-        yield f"turn {request.turn}: pull request #{request.number or '?'}{merged}: {flatten(request.title, _LINE)}"
-    for commit in deeds.commits[-12:]:
-        yield f"turn {commit.turn}: commit: {flatten(commit.subject, _LINE)}"
-    if deeds.pushed:
-        yield f"turn {deeds.pushed}: pushed"
-    most = sorted(deeds.files, key=lambda path: -deeds.files[path])[:12]
-    if most:
-        yield f"edited: {', '.join(flatten(path.rpartition('/')[2], 60) for path in most)}"
 
 
 def _choose_turns(record: Record, room: int) -> dict[int, ShownTurn]:
@@ -143,13 +125,10 @@ def _tell_turns(shown: Mapping[int, ShownTurn]) -> Iterator[str]:
 
 
 def _cut(sentences: Iterable[str], most: int) -> list[str]:
-    """Returns sentences of at most about `most` characters: the first and the last ones, with a gap between them."""
+    """Returns the first sentences, of at most about `most` characters."""
     flat = [_clip(said) for one in sentences if (said := _flat(one))]
-    if sum(len(one) + 1 for one in flat) <= most:
-        return flat
-    first = fitting(flat, int(_HEAD * most))
-    last = fitting(flat[len(first) :][::-1], most - int(_HEAD * most))[::-1]
-    return [*first, GAP, *last]
+    first = fitting(flat, most)
+    return first if len(first) == len(flat) else [*first, GAP]
 
 
 def _clip(said: str) -> str:
@@ -246,24 +225,18 @@ def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
     if not sentences:
         raise _Refused("its quote does not stand in its turn")
     text = " ".join(sentences)
-    rule = "picked" if text in shown.given else "model"
-    item = Item(cast(Kind, kind), text, who, asked.lines[turn][who == "agent"], turn, rule)
-    if why := _objection(item, sentences, asked):
-        raise _Refused(why)
+    if len(text) > LONGEST or any(GAP in one for one in sentences):
+        raise _Refused("its quote is too long, or stands where something is left out")
+    picked = text in shown.given
+    if not picked and kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
+        raise _Refused("a question states nothing")
+    if kind == "preference" and who == "agent":
+        raise _Refused("a preference that no person said")
+    line = asked.lines[turn][who == "agent"]
+    item = Item(cast(Kind, kind), text, who, line, turn, "picked" if picked else "model")
+    if asked.relayed.holds(item):  # never what was picked
+        raise _Refused("a tool said these words")
     return item
-
-
-def _objection(item: Item, sentences: Sequence[str], asked: ModelQuestion) -> str:
-    """Returns why a quote is no statement of its kind; empty if it is one."""
-    if len(item.text) > LONGEST or any(GAP in one for one in sentences):
-        return "its quote is too long, or stands where something is left out"
-    if item.rule == "picked":
-        return ""
-    if item.kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
-        return "a question states nothing"
-    if item.kind == "preference" and item.who == "agent":
-        return "a preference that no person said"
-    return "a tool said these words" if asked.relayed.holds(item) else ""
 
 
 def _find_sentences(quote: str, said: Sequence[str]) -> list[str]:

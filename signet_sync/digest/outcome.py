@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Deeds, Printed, read_fetched
-from signet_sync.digest.record import Record, is_trivial, is_unfinished, record_of, status_of
+from signet_sync.digest.record import is_trivial, is_unfinished, record_of, status_of
 from signet_sync.digest.reports import headline, turn_notes
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
@@ -55,9 +55,9 @@ class ModelDigest(NamedTuple):
     items: tuple[Item, ...] = ()
 
 
-def outcome(transcript: str | Record) -> Outcome:
+def outcome(transcript: str) -> Outcome:
     """Returns the outcome of a (sanitized) transcript."""
-    record = record_of(transcript) if isinstance(transcript, str) else transcript
+    record = record_of(transcript)
     turns, deeds, own = record.turns, record.deeds, record.own
     found = Outcome(edited=deeds.files, opening=_opening(turns))
     if record.is_silent:

@@ -7,7 +7,7 @@ Beside them stand its deeds, by whose words a step of an earlier session is know
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.record import END, Record, record_of
+from signet_sync.digest.record import Record, record_of
 from signet_sync.digest.reports import drop_note, list_sentences, note_lines
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.timestamps import parse_instant
@@ -19,7 +19,6 @@ MESSAGES = 32  # of the person, the newest
 DEEDS = 60
 _PASTED = 24  # characters of a sentence that are known again
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
-_USER = "\n## User · "
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
@@ -33,16 +32,15 @@ class SessionWords(NamedTuple):
     deeds: tuple[str, ...] = ()
 
 
-def words_of(transcripts: Sequence[str | Record]) -> SessionWords:
+def words_of(transcripts: Sequence[str]) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
     deeds = dict[str, None]()
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
-        record, before = _end_of(transcript)
+        record = record_of(transcript)
         lines = record.text.split("\n") if is_ours(record.text) else ()  # other forms have no times
-        quotes = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
-        found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
+        found[:0] = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
         deeds |= dict.fromkeys(_deeds(record))
     return SessionWords(tuple(found), tuple(deeds)[:DEEDS])
 
@@ -55,16 +53,6 @@ def _deeds(record: Record) -> Iterator[str]:
         yield f"{one.title} {f'({number})' if one.merged else ''}".strip()
         if one.merged:
             yield f"Merge pull request {number}".rstrip()
-
-
-def _end_of(transcript: str | Record) -> tuple[Record, int]:
-    """Returns the end of a long transcript, and the turns before it."""
-    record = record_of(transcript) if isinstance(transcript, str) else transcript
-    text = record.text
-    if len(text) <= END:
-        return record, 0
-    start = text.find(_USER, len(text) - END) + 1
-    return Record(text[start:] if start else text[-2 * END :]), text.count(_USER, 0, start)
 
 
 def _quotes(record: Record, lines: Sequence[str], messages: int, reports: int) -> Iterator[Quote]:

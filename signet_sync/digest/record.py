@@ -17,7 +17,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
 
-END = 400_000  # characters of a transcript's end that are quoted
+_HELD = 400_000  # characters of a transcript that is held
 
 
 class Record:
@@ -60,7 +60,7 @@ class Record:
 
 def record_of(text: str) -> Record:
     """Reads a transcript; the last one is held unless it is long: at an end it is digested and then quoted."""
-    return _hold_record(text) if len(text) <= END else Record(text)
+    return _hold_record(text) if len(text) <= _HELD else Record(text)
 
 
 @lru_cache(maxsize=1)

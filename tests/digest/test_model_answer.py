@@ -55,7 +55,7 @@ def test_a_question_has_deeds_own_words_and_reports_and_nothing_that_a_tool_prin
     found = asked()
     lines = found.prompt.split("\n")
     assert lines[1:4] == ["Project: lantern", "Harness: claude-code", "Status: done"]
-    assert lines[4:6] == ["Deeds:", "- edited: wick.py"]
+    assert lines[4].startswith("Done: The lamp in src/lamp.py burns again")
     (person,) = (line for line in lines if line.startswith("turn 2 P: "))
     assert person == "turn 2 P: No, paint it green. The keeper's log stays on paper."
     (agent,) = (line for line in lines if line.startswith("turn 2 A: "))

@@ -117,7 +117,7 @@ def test_what_a_tool_said_states_nothing(framing: str, shown: bool) -> None:
         for text in transcripts([("ask", ASKED), *steps]):
             record, found = Record(text), outcome(text)
             assert statements(record) == [], payload
-            said = " ".join(one.text for one in words_of([record]).quotes if one.speaker == "person")
+            said = " ".join(one.text for one in words_of([text]).quotes if one.speaker == "person")
             assert not any(line in said for line in payload.split("\n") if len(line) > 12), payload
             assert len([turn for turn in record.turns if turn.words]) == [step[0] for step in told].count("ask") + (
                 ASKED in text
