@@ -14,7 +14,7 @@ from signet_sync.digest.turns import SpokenMessage, Turn, is_report, plain
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 
-__all__ = ["Item", "Kind", "ModelDigest", "Outcome", "outcome"]
+__all__ = ["JOINT", "Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 
 _PIECES = 3
 _REQUEST = 300  # characters
@@ -26,7 +26,7 @@ _DISPUTES = late(
     re.IGNORECASE,
 )
 _PLAN = late(r"Implement the following plan:\s+#+ +(?:Plan: *)?([^\n]+)", re.IGNORECASE)
-_JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
+JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
 
 
 class Outcome(NamedTuple):
@@ -187,7 +187,7 @@ def clip(text: str, most: int) -> str:
     room = most * 7 if not IS_CJK.search(text) else most * 3
     if len(text) <= room:
         return text
-    joints = [found.start() for found in _JOINT.finditer(text, 0, room) if found.start() > 0.45 * room]
+    joints = [found.start() for found in JOINT.finditer(text, 0, room) if found.start() > 0.45 * room]
     cut = text[: joints[-1]] if joints else text[:room].rpartition(" ")[0] or text[:room]
     for opening, closing in ("()", "[]", "``", '""'):
         odd = cut.count(opening) % 2 if opening == closing else cut.count(opening) > cut.count(closing)

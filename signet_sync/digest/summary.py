@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.digest.outcome import Item, Kind, Outcome, clip, outcome
+from signet_sync.digest.outcome import JOINT, Item, Kind, Outcome, clip, outcome
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of
@@ -132,7 +132,6 @@ SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence ma
 
 _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"(?<!^\d)[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
-_JOINS = late(r"\s*(?:[;,.；。，、]|[–—(])")
 _FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
 _SHORT = 3  # words of a passage such as `committed and pushed`
 _ASKED, _PASSAGE = 14, 300  # words of the request beside the results; characters of a passage
@@ -144,15 +143,14 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
     if not said:
         return None
     first = contexts[0]
-    last = f"{{}} (session of {first.day}, {first.kind}.md)"
-    for text in (said, " ".join(said.split()[: MAX_WORDS - _FRAME])):
-        # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
-        # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", last):
-            sentence = _anchor(form.format(_END.sub("", text)), outcome, first)
-            signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
-            if signets and passes_strict(sentence, *contexts):
-                return sentence
+    # Signet shows one of its own in place of one that names no anchor of its kind; a file's name is one to both.
+    named = f" (session of {first.day}, {first.kind}.md)"
+    short = " ".join(said.split()[: MAX_WORDS - _FRAME])
+    for text, behind in ((said, ""), (said, named), (short, named)):
+        sentence = _anchor(_END.sub("", text) + behind, outcome, first)
+        signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
+        if signets and passes_strict(sentence, *contexts):
+            return sentence
     return None
 
 
@@ -177,16 +175,12 @@ def results_text(outcome: Outcome) -> str:
 def _fitting(results: Sequence[str], reserved: int) -> list[str]:
     """Returns the passages for which there is room, each whole or to a joint; the first one in any case.
 
-    All but the first two and the shortest leave room for so many `reserved` words of the request.
+    All but the first two and the shortest leave room for so many `reserved` words of the request, and a single one does.
     """
     parts: list[str] = []
-    room = MAX_WORDS - _FRAME
     for place, text in enumerate(results):
-        left = (
-            room
-            - sum(map(words, parts))
-            - (reserved if (place > 1 or len(results) == 1) and words(text) > _SHORT else 0)
-        )
+        asked = reserved if (place > 1 or len(results) == 1) and words(text) > _SHORT else 0
+        left = MAX_WORDS - _FRAME - sum(map(words, parts)) - asked
         part, whole = _shorten(text, max(_LEAST, left))
         if part and (not parts or (whole and words(part) <= left)):
             parts.append(part)
@@ -197,7 +191,7 @@ def _shorten(text: str, most: int) -> tuple[str, bool]:
     """Returns a passage of about `most` words, and whether it ends where the passage or a part of it does."""
     text = " ".join(text.split())
     cut = clip(text, most)
-    whole = cut == text or _JOINS.match(text, len(cut)) is not None
+    whole = cut == text or JOINT.match(text, len(cut)) is not None
     return _clean(cut) + ("" if whole else "…"), whole
 
 
