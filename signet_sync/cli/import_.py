@@ -212,7 +212,6 @@ signet           PATH is a memories.db, or the workspace that has one (default: 
 claude-mem       observations and session summaries: PATH is claude-mem.db, or its folder
 basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
 openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
-mem0-export      the answer of get_all of mem0, saved as JSON: PATH is that file
 
 Repeated, the command brings what is new since. Secrets are redacted. Everything is accounted for: brought, here
 already, or left and why. Nothing but PATH is opened, a database read-only, and no link is followed.

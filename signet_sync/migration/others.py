@@ -1,24 +1,22 @@
-"""Brings what four other programs remember, or reports beforehand what would come.
+"""Brings what three other programs remember, or reports beforehand what would come.
 
 claude-mem's database of any version, beside the running program; basic-memory's and OpenClaw's notes, of which no link
-is followed; an export of mem0.
+is followed.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.capture.transcripts import require_own_file, unreadable
 from signet_sync.errors import HarnessError, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, Value, parse
-from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.migration.items import FILES, TOO_LONG, Item, Report, Row, kind_of, list_items, time_of
@@ -124,59 +122,6 @@ def _join_sentences(texts: Iterable[str | None]) -> str:
     """Returns a line for each text, which ends as a sentence does: pages show all of them on one line."""
     lines = [text.strip() for text in texts if text and text.strip()]
     return "\n".join(line if line.endswith((".", "!", "?", ":", "…")) else f"{line}." for line in lines)
-
-
-# ── mem0 ──
-
-MOST_EXPORTED = 64 * 1024 * 1024  # bytes
-_UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
-
-
-def read_mem0(path: str, now_us: int) -> Iterator[Item]:
-    """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
-    for row in _read_export(os.path.realpath(os.path.expanduser(path))):
-        yield _memory_of(row, now_us) if isinstance(row, dict) else Item("memories", "", 0, left=_UNKNOWN)
-
-
-def _read_export(path: str) -> list[Any]:
-    where, name = os.path.split(path)
-    found = files.read(where, name, MOST_EXPORTED) if os.path.isdir(where) else None
-    if not isinstance(found, Found):
-        what = "there is no such file" if found is None or found.code == "gone" else found.message
-        raise HarnessError(what, path=path, hint="check the path; nothing was brought", code="file-unreadable")
-    try:
-        document = json.loads(found.raw.decode("utf-8-sig"))
-        rows = document.get("results") if isinstance(document, dict) else document
-        if not isinstance(rows, list) or (rows and not any(isinstance(one, dict) and "memory" in one for one in rows)):
-            raise ValueError("it holds no list of memories")
-    except (RecursionError, ValueError) as error:  # broken JSON, bytes that are not UTF-8
-        hint = "give the whole answer of mem0's `get_all`, saved as JSON; nothing was brought"
-        raise HarnessError(f"it is no export: {error}", path=path, hint=hint, code="export-unknown") from None
-    return rows
-
-
-def _memory_of(row: Mapping[str, Any], now_us: int) -> Item:
-    about = row.get("metadata")
-    about = about if isinstance(about, dict) else {}
-    category, project = _export_text(about, "category"), _export_text(about, "project")
-    categories, user = row.get("categories"), _export_text(row, "user_id")
-    tags = [
-        category,
-        project,
-        *(one for one in (categories if isinstance(categories, list) else ()) if isinstance(one, str)),
-    ]
-    tags += [f"user-{user}"] if user else []
-    times = {name: _export_text(row, name) for name in ("created_at", "updated_at")}
-    at_us = time_of(times, *times, now_us=now_us)
-    ends = parse_since(_export_text(row, "expiration_date"))
-    left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else _UNKNOWN
-    agent_id = _export_text(row, "agent_id") or DEFAULT_AGENT
-    return Item("memories", _export_text(row, "memory"), at_us, kind_of(category), tags, agent_id, left=left)
-
-
-def _export_text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
 
 # ── notes in Markdown ──
@@ -421,5 +366,4 @@ READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
     "claude-mem": read_claude_mem,
     "basic-memory": read_basic_memory,
     "openclaw-memory": read_openclaw_memory,
-    "mem0-export": read_mem0,
 }

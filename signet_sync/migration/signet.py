@@ -15,7 +15,7 @@ from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
 from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Item, Left, Report, Row, time_of
 from signet_sync.migration.others import Format, opened
-from signet_sync.migration.signet_rows import DELETED, NOT_ACTIVE, agent_of, is_of_several, is_set
+from signet_sync.migration.signet_rows import DELETED, NOT_ACTIVE, OF_ONE, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files, state_dir
@@ -135,19 +135,12 @@ class SignetMigration:
         return new
 
     def bring(self) -> None:
-        """Brings everything else; what is not known here is named."""
+        """Brings everything else; tables that are not read are not named."""
         self._transcripts_and_summaries()
         self._transcript_files()
         self._memories()
-        self._summaries_of_several()
         self._entities()
         self._head()
-        for table, why in signet_rows.NOT_BROUGHT.items():
-            self.report.left(table, why, self.signet.count(table))
-        known = {*signet_rows.COLUMNS, *signet_rows.NOT_BROUGHT, signet_tombstones.TABLE}
-        for table in self.signet.tables:
-            if table not in known and signet_rows.WITHOUT_WORDS.fullmatch(table) is None:
-                self.report.left(table, "a table that is not known here", self.signet.count(table))
         self.memories.finish()
 
     # ── sessions ──
@@ -177,12 +170,15 @@ class SignetMigration:
                 account.is_new = self.sessions.transcript(given, summary)
                 brought.update([summary_id] if account.is_new and summary else [])
         for row in self.signet.rows("session_summaries"):
-            if key := _key_of_one(row):
-                with self.report.accounted("session_summaries") as account:
-                    given = self._session(row, "earliest_at", "latest_at")
-                    if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
-                        raise Left("of a part of a session, whose summary is brought")
-                    account.is_new = row["id"] in brought or self.sessions.summary(given)
+            with self.report.accounted("session_summaries") as account:
+                if is_of_several(row):
+                    raise Left("of several sessions, which are brought")
+                if not (key := _key_of_one(row)):
+                    raise Left(OF_ONE)
+                given = self._session(row, "earliest_at", "latest_at")
+                if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
+                    raise Left("of a part of a session, whose summary is brought")
+                account.is_new = row["id"] in brought or self.sessions.summary(given)
 
     def _require_ended(self, given: SessionText) -> None:
         """Raises `Left` for a session of which nothing says that it ended."""
@@ -252,24 +248,6 @@ class SignetMigration:
                     self._left[memory_id] = str(why)
                     raise
                 self._left.setdefault(memory_id, "")
-
-    def _summaries_of_several(self) -> None:
-        children: dict[str, set[str]] = {}
-        for row in self.signet.rows("session_summary_children"):
-            children.setdefault(row["parent_id"] or "", set()).add(row["child_id"] or "")
-        keys = {row["id"]: row["session_key"] for row in self.signet.rows("session_summaries")}
-        for row in self.signet.rows("session_summaries"):
-            if _key_of_one(row):
-                continue
-            with self.report.accounted("session_summaries") as account:
-                below, waiting = {row["id"] or ""}, [row["id"] or ""]
-                while waiting:
-                    more = children.get(waiting.pop(), set()) - below
-                    below |= more
-                    waiting += more
-                if any(self.removed.covers(agent_of(row), keys.get(one) or "") for one in below):
-                    raise Left("it tells of a removed session")
-                account.is_new = self._bring(signet_rows.summary(row, now_us=self.now_us))
 
     def _entities(self) -> None:
         entities: dict[str, Row] = {}

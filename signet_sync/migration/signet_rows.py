@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left, Row, list_items, time_of
 from signet_sync.text.sanitizer import sanitize_line
@@ -26,7 +25,6 @@ COLUMNS = {
         " completed_at",
         "session_summaries": "id project depth kind content earliest_at latest_at session_key harness agent_id"
         " created_at source_type",
-        "session_summary_children": "parent_id child_id",
         "session_summary_memories": "summary_id memory_id",
         "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
         " scope agent_id visibility superseded_by stale_at",
@@ -39,32 +37,10 @@ COLUMNS = {
     }.items()
 }
 
-# Tables that are not brought, and why.
-NOT_BROUGHT = {
-    "memory_thread_heads": "summaries say the same",
-    "entity_dependencies": "how names belong together is not brought",
-    "relations": "how names belong together is not brought",
-    "memories_cold": DELETED,
-    **dict.fromkeys(
-        "conversations cross_agent_messages daily_reflections documents epistemic_assertions".split(),
-        "neither remembered nor a session",
-    ),
-}
-# What follows from the rest, or holds nothing that a person would miss.
-WITHOUT_WORDS = late(
-    r"(?:aggregate|derived|dreaming|embeddings?|job|legacy_markdown|native_source|path_feedback|schema_migrations|skill"
-    r"|source|task|telemetry|temporal_edges|transcript|umap|vec)(?:_\w+)?|memories_d\w+|mcp_invocations|agents|api_keys"
-    r"|connectors|document_memories|scheduled_tasks|imported_source_lifecycle|(?:ingestion|summary)_jobs"
-    r"|ontology_(?:contradictions|proposals)|entity_(?:aliases|communities|cooccurrence|dependency_history|retrieval_\w+)"
-    r"|memory_(?:content_safety|entity_mentions|head_publications|head_revision_entries|hints|history|jobs|md_heads"
-    r"|search_telemetry)|session_(?:checkpoints|claims|context_\w+|extract_\w+|memories|recall_events|scores)"
-    r"|cross_agent_message_receipts"
-)
 # Where a memory comes from that no session here said, and no person.
 SIGNET = ("", "signet")
 IMPORTANT = 0.8
 
-_NO_WORDS = late(r"^ {0,3}(?:#{1,6}(?: .*)?|[-*_]{3,} *|<!--.*-->)$\n?", re.MULTILINE)
 _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",
@@ -141,14 +117,6 @@ def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Item:
 def is_of_several(row: Row) -> bool:
     """Returns whether a summary is of several sessions."""
     return (row["kind"] or "").strip() in ("arc", "epoch") or (row["depth"] or "0").strip() != "0"
-
-
-def summary(row: Row, *, now_us: int) -> Item:
-    """Returns a summary of several sessions, without its headings and rules. Raises `Left`."""
-    if not is_of_several(row):
-        raise Left(OF_ONE)
-    tags = ["summary", _words(row.get("kind")) or "summary"]
-    return _item("session_summaries", row, _NO_WORDS.sub("", row.get("content") or ""), now_us, "note", tags)
 
 
 def head_entry(row: Row, *, now_us: int) -> Item:

@@ -1,11 +1,10 @@
-"""Migrating from claude-mem, basic-memory, OpenClaw and mem0: each thing once, accounted for, after a backup."""
+"""Migrating from claude-mem, basic-memory and OpenClaw: each thing once, accounted for, after a backup."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -152,12 +151,10 @@ def test_of_openclaws_notes_only_what_they_state_comes(vault: Vault, tmp_path: P
 
 
 def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
-    place = tmp_path / "export.json"
-    said = [SECRET, f"{SECRET} opens the gate"]
-    place.write_text(json.dumps([{"memory": text} for text in said]))
-    (table,) = migrate(vault, "mem0-export", place)["tables"].values()
+    rows = [{"project": "p", "type": "bugfix", "text": text} for text in (SECRET, f"{SECRET} opens the gate")]
+    table = migrate(vault, "claude-mem", claude_mem(tmp_path / "theirs.db", rows, []))["tables"]["observations"]
     assert table["brought"] == 1 and table["left"] == {"nothing but a secret": 1}
-    assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate"}
+    assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate."}
 
 
 def _folder(path: Path) -> Path:
@@ -202,15 +199,6 @@ REFUSED: list[tuple[str, Callable[[Path], Path], str]] = [
     ("basic-memory", _folder, "no-such-path"),
     ("openclaw-memory", lambda path: path, "no-such-path"),
     ("openclaw-memory", _folder, "no-such-path"),
-    ("mem0-export", lambda path: path, "file-unreadable"),
-    ("mem0-export", _folder, "file-unreadable"),
-    ("mem0-export", _written(b""), "export-unknown"),
-    ("mem0-export", _written(b'{"results": [{"id": "a", "memory": "one"},'), "export-unknown"),
-    ("mem0-export", _written(b"[" * 200_000), "export-unknown"),
-    ("mem0-export", _written(b"\xff\xfe[]"), "export-unknown"),
-    ("mem0-export", _written(b'{"results": {}}'), "export-unknown"),
-    ("mem0-export", _written(b'[{"text": "of something else"}]'), "export-unknown"),
-    ("mem0-export", _written(b'"text"'), "export-unknown"),
 ]
 
 
@@ -252,16 +240,12 @@ def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, mo
     assert {one.text for one in remembered(vault)} == {"Ours is shown on our page.", "ours: theirs"}
 
 
-def test_numbers_and_lengths_are_bounded(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "export.json"
-    place.write_text(
-        json.dumps([{"memory": "word " * 14_000}, {"memory": "long " * 1_500}, {"memory": "\0\x1b \u200b"}])
-    )
-    done = migrate(vault, "mem0-export", place)
-    assert done["tables"]["memories"]["left"] == {"longer than 64,000 characters": 1, "no words in it": 1}
-    assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 2
-    monkeypatch.setattr("signet_sync.migration.others.MOST_EXPORTED", 100)
-    assert migrate(vault, "mem0-export", place, code=2)["code"] == "file-unreadable"
+def test_lengths_are_bounded(vault: Vault, tmp_path: Path) -> None:
+    said = ("word " * 1_000, "long " * 700, "\x1b \u200b")
+    rows = [{"project": "p", "type": "bugfix", "text": text} for text in said]
+    done = migrate(vault, "claude-mem", claude_mem(tmp_path / "theirs.db", rows, []))
+    assert done["tables"]["observations"]["left"] == {"longer than 4,000 characters": 1, "no words in it": 1}
+    assert len(remembered(vault)) == 1
 
 
 # ── secrets, and anything at all ──
@@ -286,12 +270,9 @@ def _with_secret(folder: Path) -> dict[str, Path]:
         f"- [{SECRET}] {said} #{SECRET} ({SECRET})\n- {SECRET} [[{SECRET}]] ({SECRET})\n"
     )
     (claw / "MEMORY.md").write_text(f"# {said}\n\n## {said}\n\n{said}:\n\n- {said}\n\n```\n{SECRET}\n```\n\n{PEM}")
-    about = {"category": SECRET, "project": said, "tags": [SECRET]}
-    memory = {"id": SECRET, "memory": said, "user_id": SECRET, "metadata": about, "categories": [SECRET, TOKEN]}
-    (folder / "export.json").write_text(json.dumps([memory, memory | {"agent_id": SECRET}]))
     return {
         "claude-mem": claude_mem(folder / "claude-mem.db", [row], [summary]), "basic-memory": notes,
-        "openclaw-memory": claw, "mem0-export": folder / "export.json",
+        "openclaw-memory": claw,
     }  # fmt: skip
 
 
@@ -304,14 +285,6 @@ def test_no_secret_reaches_a_disk(vault: Vault, tmp_path: Path) -> None:
         for path in where.rglob("*"):
             held = path.name.lower() + (path.read_bytes().lower().decode("latin-1") if path.is_file() else "")
             assert [one for one in needles if one in held] == [], path
-
-
-@contextmanager
-def _empty() -> Iterator[Vault]:
-    """A vault of its own for each example."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIGNET_STATE", f"{folder}/state")
-        yield Vault(Path(folder, "vault"))
 
 
 WILD = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -340,28 +313,3 @@ def test_no_word_of_a_note_is_lost(lines: list[tuple[str, str]]) -> None:
     assert sorted(word for piece in others.pieces(body) for word in piece.whole.split() if word.isalpha()) == sorted(
         word for _, word in lines
     )
-
-
-ROWS = st.lists(
-    st.dictionaries(
-        st.sampled_from("id memory user_id agent_id metadata categories created_at expiration_date".split()),
-        st.recursive(
-            st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WILD),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-            max_leaves=5,
-        ),
-    )
-    | st.integers(),
-    max_size=8,
-)  # fmt: skip
-
-
-@given(ROWS)
-def test_any_export_is_accounted_for(rows: list[Any]) -> None:
-    with _empty() as vault:
-        place = vault.root.parent / "export.json"
-        place.write_text(json.dumps([*rows, {"memory": "one"}]))
-        done = migrate(vault, "mem0-export", place)
-        assert counted(done, "rows") == len(rows) + 1
-        assert counted(done, "brought") + counted(done, "here") + counted(done, "left") == len(rows) + 1
-        assert counted(migrate(vault, "mem0-export", place), "brought") == 0

@@ -60,6 +60,7 @@ _LINES = "memory/codex/transcripts/transcript.jsonl"
 _ELSEWHERE = (
     "agents", "summary_jobs", "memory_entity_mentions", "memory_artifacts", "memory_history",
     "session_summary_children", "session_summary_memories", "entity_aspects", "transcript_capture_jobs",
+    "memory_thread_heads", "entity_dependencies",
 )  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert_accounted(done, made)
     assert brought(done) == {
         "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
-        "session_summaries": 5, "memories": 10, "entities": 3, "entity_attributes": 4,
+        "session_summaries": 2, "memories": 10, "entities": 3, "entity_attributes": 4,
     }  # fmt: skip
     assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
     before = state_of(vault)
@@ -112,19 +113,15 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     assert_found(vault, made.asked)
 
 
-def test_what_is_not_known_is_named_and_the_rest_is_brought(vault: Vault) -> None:
+def test_what_is_not_known_is_passed_over_and_the_rest_is_brought(vault: Vault) -> None:
     made = build(vault.root)
     connection = apsw.Connection(str(made.path))
     connection.execute("alter table memories add column novel")
     connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
-    connection.execute("create table empties(id); create virtual table novel_fts using fts5(content)")
     connection.close()
     done = migrate(vault)
     assert_accounted(done, made)
     assert brought(done)["memories"] == 10
-    assert (
-        done["tables"]["novelties"]["left"] == {"a table that is not known here": 1} and "empties" not in done["tables"]
-    )
 
 
 def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vault: Vault) -> None:
@@ -208,9 +205,7 @@ def test_nothing_comes_twice_from_the_vaults_that_signet_wrote(shared: Path, tmp
     made, said = signet.of_files(vault.root)
     done = migrate(vault, "--yes")
     assert_accounted(done, made)
-    left = {table: sum(found["left"].values()) for table, found in done["tables"].items() if found["left"]}
     assert done["tables"]["session_summaries"]["left"]["of one session, which is brought itself"] > 60
-    assert left["memory_thread_heads"] == made.rows["memory_thread_heads"]
     for question in Random(1).sample(sorted(set(said)), 12):
         hits = vault.call("recall", " ".join(question.split()[:8]), "--json", "--now", NOW).json["hits"][:3]
         texts = [" ".join(re.sub(r"[^\w\s]", " ", hit["text"]).casefold().split()) for hit in hits]
@@ -463,7 +458,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     database = Database(vault.root / "memory/memories.db")
     database.memory(1, f"The token is {SECRET} and zqxalpha.", tags=f"{SECRET},ok")
     database.memory(2, "zqx\x00be\x1b[31mta is \u202ehere\x07.")
-    database.memory(3, "\n\n".join(f"zqxpart{chr(97 + n)} " + "word " * 700 for n in range(3)))
+    database.memory(3, "zqxpart " + "word " * 700)
     database.memory(4, "x" * 10_000_000)
     database.memory(5, "Ada keeps zqxsame.", id="mem-1")
     database.memory(6, "Ada keeps zqxagent.", agent_id="Not An Agent!")
@@ -487,7 +482,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     assert done["tables"]["memories"] == {
         "rows": 9, "brought": 5, "here": 0,
         "left": {
-            "its agent has a name that is not allowed here": 1, "longer than 64,000 characters": 1, "no words in it": 1,
+            "its agent has a name that is not allowed here": 1, "longer than 4,000 characters": 1, "no words in it": 1,
             "nothing but a secret": 1,
         },
     }  # fmt: skip
@@ -499,7 +494,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
         "left": {"no turn of a session": 1, "the line is damaged or breaks off": 3},
     }  # fmt: skip
     assert [note for note in done["notes"] if "pipe.jsonl" in note]
-    queries = "zqxalpha zqxsame zqxblob zqxparta zqxpartb zqxpartc zqxlong zqxtold zqxline"
+    queries = "zqxalpha zqxsame zqxblob zqxpart zqxlong zqxtold zqxline"
     assert_found(vault, [("default", query) for query in queries.split()])
     assert brought(migrate(vault)) == {}
     for path in tree(tmp_path, but=("memories.db", "transcripts")):

@@ -1,7 +1,7 @@
 """What other programs than Signet remember, made up, in their own formats: one source of each, with what should come.
 
 Formats: claude-mem's `src/services/sqlite/schema.sql`, basic-memory's `src/basic_memory/markdown/`, OpenClaw's
-`docs/concepts/memory.md`, the answers of mem0's `get_all`.
+`docs/concepts/memory.md`.
 """
 
 from __future__ import annotations
@@ -155,27 +155,6 @@ def _openclaw(folder: Path) -> Path:
     return place
 
 
-# ── mem0 ──
-
-
-def _mem0(folder: Path) -> Path:
-    rows = [
-        {
-            "id": "a", "memory": "Ada hikes on Sundays", "user_id": "ada", "agent_id": None, "hash": "0",
-            "metadata": {"category": "preference", "project": "lantern"}, "categories": ["hobbies"],
-            "created_at": "2026-02-25T23:57:00.108347-07:00", "updated_at": "2026-03-01T00:00:00Z",
-        },
-        {"id": "b", "memory": "Scout keeps the map", "agent_id": "scout", "updated_at": "2026-02-20T10:00:00+00:00"},
-        {"memory": "No id and no time"},
-        {"id": "c", "memory": "Over", "expiration_date": "2026-01-01"},
-        {"id": "d", "memory": None},
-        {"id": "e", "memory": "For no agent here", "agent_id": "not/allowed"},
-    ]  # fmt: skip
-    place = folder / "export.json"
-    place.write_text(json.dumps({"count": 6, "results": rows}))
-    return place
-
-
 TODAY = "2026-03-29"
 _GUIDE = ("brewing", "guide", "morning")
 SOURCES: dict[str, Source] = {
@@ -226,17 +205,6 @@ SOURCES: dict[str, Source] = {
             Memory("The lamp smoked.", "note", ("openclaw",), "2026-02-04"),
         ),
         {"MEMORY.md": 4, "memory/": 2},
-    ),
-    "mem0-export": Source(
-        _mem0,
-        (
-            Memory(
-                "Ada hikes on Sundays", "preference", ("hobbies", "lantern", "preference", "user-ada"), "2026-02-26"
-            ),
-            Memory("Scout keeps the map", "note", (), "2026-02-20", agent="scout"),
-            Memory("No id and no time", "note", (), TODAY),
-        ),
-        {"memories": 6},
     ),
 }  # fmt: skip
 
