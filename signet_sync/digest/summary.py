@@ -175,7 +175,7 @@ def results_text(outcome: Outcome) -> str:
 def _fitting(results: Sequence[str], reserved: int) -> list[str]:
     """Returns the passages for which there is room, each whole or to a joint; the first one in any case.
 
-    All but the first two and the shortest leave room for so many `reserved` words of the request, and a single one does.
+    All but the first two and the shortest leave room for so many `reserved` words of the request; a single one, too.
     """
     parts: list[str] = []
     for place, text in enumerate(results):
