@@ -182,7 +182,7 @@ def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measu
         started = time.perf_counter()
         with opened(root, Settings()) as workspace:
             now_us = time.time_ns() // 1000
-            sessions_operations.end(workspace, session_input(told, now_us=now_us), now_us=now_us)
+            sessions_operations.write(workspace, session_input(told, now_us=now_us), now_us=now_us)
             whole = time.perf_counter() - started
         contents = [json.dumps(journalled).encode() for journalled in watch.journalled]
         for path, inode in files(root).items():

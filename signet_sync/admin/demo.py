@@ -73,9 +73,9 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
         "ended_at": iso(end),
     }
     if "compaction" in sample:
-        sessions_operations.compact(workspace, CompactionInput(**who, compaction=sample["compaction"]), now_us=end)
+        sessions_operations.write(workspace, CompactionInput(**who, compaction=sample["compaction"]), now_us=end)
     given = SessionInput(**who, transcript=_spread_turns(sample["transcript"], start, end))
-    return sessions_operations.end(workspace, given, now_us=end)
+    return sessions_operations.write(workspace, given, now_us=end)
 
 
 def _spread_turns(text: str, start: int, end: int) -> str:

@@ -29,6 +29,7 @@ from signet_sync.pages import others
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database import batches
+from signet_sync.storage.durable import private_folder
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
 from signet_sync.sync.store import counts, passes
@@ -91,7 +92,7 @@ class Scheduler:
         self._again: dict[str, float] = {}  # when a path that was not settled is looked at again
         self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
         with suppress(OSError):
-            spool.prepare(workspace.state.spool)
+            private_folder(workspace.state.spool)  # so that it can be watched
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
         self.sharing: Command | None = None

@@ -127,7 +127,7 @@ def capture(
     With `end` false the session is still running: only its compactions are written. `reported` is the job of a hook,
     which has the repository as it was then; `rest` is what was read of a transcript that is gone. File names follow
     from the times of the records, so two machines that read the same transcript write the same files. Raises
-    `HarnessError`, and what `sessions.operations.end` raises.
+    `HarnessError`, and what `sessions.operations.write` raises.
     """
     conversation = rest or read(source)
     done = CaptureResult(source, conversation.session_id)
@@ -236,7 +236,7 @@ def _write(
         if not _is_kept(entry, rows):
             at = iso(entry.at)
             kept = CompactionInput(**identity, compaction=entry.text, captured_at=at, ended_at=at)
-            done.add(sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
+            done.add(sessions_operations.write(workspace, kept, now_us=now_us, propose=propose))
     if not end:
         done.remark = "" if done.compactions else "it contains no new compaction"
         return
@@ -264,7 +264,7 @@ def _write(
             started_at=iso(chunk[0].at),
             ended_at=iso(chunk[-1].at),
         )
-        done.add(sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
+        done.add(sessions_operations.write(workspace, given, now_us=now_us, propose=propose))
 
 
 def _split_entries(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:

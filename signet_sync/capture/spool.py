@@ -89,11 +89,6 @@ class _Unusable(Exception):
 # ── writing ──
 
 
-def prepare(folder: str) -> None:
-    """Creates the folder, so that it can be watched before the first job comes. Raises `OSError`."""
-    private_folder(folder)
-
-
 def put(folder: str, job: Job) -> Job:
     """Writes a job: a new durable file; a stop marker replaces its predecessor and is not synced.
 

@@ -244,12 +244,9 @@ class SessionBringer:
         }
         back_up_once(self.workspace, self.report, self.now_us)
         try:
-            if "compaction" in bodies:
-                compaction = compaction_input(document, now_us=self.now_us)
-                answer = sessions_operations.compact(self.workspace, compaction, now_us=self.now_us)
-            else:
-                given = session_input(document, now_us=self.now_us)
-                answer = sessions_operations.end(self.workspace, given, now_us=self.now_us)
+            read = compaction_input if "compaction" in bodies else session_input
+            given = read(document, now_us=self.now_us)
+            answer = sessions_operations.write(self.workspace, given, now_us=self.now_us)
         except UsageError as error:
             raise Left(OF_REMOVED if error.code == "removed-session" else f"{NOT_VALID}: {error.message}") from error
         self._add(SessionRef(session.agent_id, token, session.session_id, session.session_key or None))

@@ -27,7 +27,6 @@ from signet_sync.sessions.live import store as live
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.manifests import manifest_body
-from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import is_removed, refuse_removed_session
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
@@ -177,56 +176,39 @@ def advance(workspace: Workspace, flow: Flow) -> None:
     finished steps stay done, and the next pass continues.
     """
     for _ in range(_MOST_STEPS):
-        if flow.ended:
-            return
-        _, step = look(workspace, flow)
+        step = None if flow.ended else _find_step(workspace, flow)
         if step is None:
             return
         step(workspace, flow)
     raise SignetSyncError("a write flow makes no progress", path=flow.paths[0])
 
 
-def look(workspace: Workspace, flow: Flow) -> tuple[str, Callable[[Workspace, Flow], None] | None]:
-    """Returns a flow's state in words, and the next step; None where a pass over its files has to come first.
+def _find_step(workspace: Workspace, flow: Flow) -> Callable[[Workspace, Flow], None] | None:
+    """Returns a flow's next step; None where a pass over its files has to come first.
 
-    Every combination of files and rows has a state, also after several failures. A failed write leads to one of the
-    six partial failures of the specification, which are named as there.
+    Every combination of files and rows has one, also after several failures. In quotes are the partial failures of the
+    specification.
     """
     document = flow.document
     if results.find_recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None:
-        return "result recorded, journal not cleared", _end
+        return _end
     if is_removed(workspace, document["agent_id"], document["token"], document["session_id"]):
-        return "its session was removed", _refuse_removed
+        return _refuse_removed
     found = {kind: _artifact_state(workspace, flow, kind) for kind in flow.kinds}
     if "other" in found.values():
-        taken = next(flow.path(kind) for kind, state in found.items() if state == "other")
-        return "another artifact has its name", partial(_refuse_taken, taken=taken)
+        return partial(_refuse_taken, taken=next(flow.path(kind) for kind, state in found.items() if state == "other"))
     missing = [kind for kind, state in found.items() if state == "absent"]
     if missing and flow.sentence is None:
-        return "inputs journalled, nothing written", _choose
+        return _choose
+    # "sentence generated, artifact write failed", "sentence generation failed, fallback path engaged", "transcript
+    # written, summary failed"
     if missing:
-        if len(missing) < len(found):
-            name = _HALVES[missing[0]]
-        elif flow.quality == "ok":
-            name = "sentence generated, artifact write failed"
-        else:
-            name = "sentence generation failed, fallback path engaged"
-        return name, partial(_write_artifact, kind=missing[0])
+        return partial(_write_artifact, kind=missing[0])
+    # "summary/transcript written, manifest failed"
     if not (flow.manifest_tried or _link_files(workspace, flow)):
-        return "summary/transcript written, manifest failed", _write_manifest
-    if not flow.reconciled:
-        if len(artifacts.list_known_files(workspace.database, flow.paths)) < len(flow.paths):
-            return "canonical writes done, DB index update failed", None
-        return "artifacts+manifest written, MEMORY.md update failed", None
-    return "all written, live transcript buffers not reset, result not recorded", _answer
-
-
-# By what is missing while another artifact is there.
-_HALVES = {
-    "summary": "transcript written, summary failed",
-    "compaction": "live turns written, compaction failed",
-    "transcript": "summary or compaction written, transcript gone",
-}
+        return _write_manifest
+    # "canonical writes done, DB index update failed", "artifacts+manifest written, MEMORY.md update failed"
+    return _answer if flow.reconciled else None
 
 
 def ending_of(document: Mapping[str, Any]) -> live.Ending:

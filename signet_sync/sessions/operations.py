@@ -47,22 +47,56 @@ HEADROOM = 128 * 1024
 _MOST_MOVES = 10_000
 
 
-def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Propose | None = None) -> dict[str, Any]:
-    """Writes the end of a session: transcript, summary, manifest, rows and pages; returns the answer of `session end`.
+def write(
+    workspace: Workspace, given: SessionInput | CompactionInput, *, now_us: int, propose: Propose | None = None
+) -> dict[str, Any]:
+    """Writes the end of a session: transcript, summary, manifest, rows and pages; or a compaction of it.
 
-    A replay returns the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
+    Returns the answer of `session end`, of a replay the first answer with `idempotent_replay`; that writes nothing. A
+    model is asked once a session, at its end, for what its caller does not give. Raises `UsageError`
     (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
     `OSError`, and `Halted` where the vault's files are missing. After an error no file is half-written, and the next
     pass finishes what was journalled.
     """
-    return _sanitize(workspace, given, now_us).answer(propose)
+    ending = _sanitize(workspace, given, now_us)
+    if problem := writing.unwritable(workspace.root, MEMORY):
+        hint = "check its permissions; nothing was written"
+        raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)
+    is_given = ending.bodies.get("summary") is not None and ending.proposal is not None
+    with _locked(workspace):
+        answer = ending.finish_interrupted() or ending.find_answer()
+        new = ending.read_new_texts() if answer is None else None
+        if new is None:
+            return answer or ending.repeat_newest()
+        flow = ending.begin(new, None)
+        if propose is None or ending.kind == "compact" or ending.more or is_given:
+            return sessions_flow.finish(workspace, flow, now_us)
+    # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes the
+    # flow without the model.
+    try:
+        offered = propose(new.words, project=ending.identity["project"], harness=ending.identity["harness"])
+    except BaseException:
+        flow.held.release()
+        raise
+    with _locked(workspace, flow):
+        answer = ending.find_answer()
+        new = ending.read_new_texts() if answer is None else None
+        if new is None:
+            return answer or ending.repeat_newest()
+        return sessions_flow.finish(workspace, ending.begin(new, offered), now_us)
 
 
-def compact(
-    workspace: Workspace, given: CompactionInput, *, now_us: int, propose: Propose | None = None
-) -> dict[str, Any]:
-    """Writes a compaction artifact of a session, as `end` does."""
-    return _sanitize(workspace, given, now_us).answer(propose)
+@contextmanager
+def _locked(workspace: Workspace, flow: Flow | None = None) -> Iterator[None]:
+    """Takes the workspace's lock and only then releases a flow's journal, so that no pass takes over the flow."""
+    try:
+        with state_dir.workspace_lock(workspace.state, LOCK_TIMEOUT):
+            if flow is not None:
+                flow.held.release()
+            yield
+    finally:
+        if flow is not None:
+            flow.held.release()
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -175,53 +209,9 @@ class _Ending:
     def session(self) -> tuple[str, str, str]:
         return self.identity["agent_id"], self.token, self.identity["session_id"]
 
-    def answer(self, propose: Propose | None) -> dict[str, Any]:
-        """Returns the answer of the request, which is written unless it was before.
-
-        A model is asked once a session, at its end, for what its caller does not give.
-        """
-        problem = writing.unwritable(self.workspace.root, MEMORY)
-        if problem:
-            hint = "check its permissions; nothing was written"
-            raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)
-        given = self.bodies.get("summary") is not None and self.proposal is not None
-        asks = propose is not None and self.kind == "end" and not self.more and not given
-        with self._locked(None):
-            answer = self._finish_interrupted() or self._find_answer()
-            new = self._read_new_texts() if answer is None else None
-            if new is None:
-                return answer or self._repeat_newest()
-            if not asks:
-                return self._write(new, None)
-            held = self._begin(new, None)
-        # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes
-        # the flow without the model.
-        try:
-            assert propose is not None
-            offered = propose(new.words, project=self.identity["project"], harness=self.identity["harness"])
-        except BaseException:
-            held.release()
-            raise
-        with self._locked(held):
-            answer = self._find_answer()
-            new = self._read_new_texts() if answer is None else None
-            return self._write(new, offered) if new is not None else answer or self._repeat_newest()
-
-    @contextmanager
-    def _locked(self, held: journal.JournalledFlow | None) -> Iterator[None]:
-        """Takes the workspace's lock and only then releases our journal, so that no pass takes over the flow."""
-        try:
-            with state_dir.workspace_lock(self.workspace.state, LOCK_TIMEOUT):
-                if held is not None:
-                    held.release()
-                yield
-        finally:
-            if held is not None:
-                held.release()
-
     # ── what is there already ──
 
-    def _finish_interrupted(self) -> dict[str, Any] | None:
+    def finish_interrupted(self) -> dict[str, Any] | None:
         """Finishes interrupted endings of this session; returns the answer if this request is among them.
 
         Until then the rows do not show what is kept: an ending that is compared with them while half-written would
@@ -235,7 +225,7 @@ class _Ending:
 
         return _finish_earlier(self.workspace, concerns, self.now_us).get(self.content)
 
-    def _find_answer(self) -> dict[str, Any] | None:
+    def find_answer(self) -> dict[str, Any] | None:
         """Returns the recorded answer. Raises `UsageError` if its key has other content."""
         known = results.find_recorded(self.workspace.database, self.identity["agent_id"], self.flow_key)
         if known is not None and known.request_sha256 != self.content:
@@ -250,7 +240,7 @@ class _Ending:
         """Returns an earlier answer."""
         return {**answer, "idempotent_replay": True}
 
-    def _repeat_newest(self) -> dict[str, Any]:
+    def repeat_newest(self) -> dict[str, Any]:
         """Returns the answer for a request with nothing new: the newest segment's files."""
         kinds = tuple(reversed(ARTIFACTS[self.kind]))
         newest = {kind: next((row for row in reversed(self.rows) if row.source_kind == kind), None) for kind in kinds}
@@ -268,7 +258,7 @@ class _Ending:
         }
         return self._replay(answer)
 
-    def _read_new_texts(self) -> _NewTexts | None:
+    def read_new_texts(self) -> _NewTexts | None:
         """Returns the texts to write; None where all of them are kept already, live turns included."""
         workspace, identity = self.workspace, self.identity
         _index(workspace, identity["agent_id"], self.token, self.now_us)
@@ -310,12 +300,7 @@ class _Ending:
 
     # ── what is written ──
 
-    def _write(self, new: _NewTexts, offered: ModelDigest | None) -> dict[str, Any]:
-        flow = sessions_flow.flow_of(self._begin(new, offered))
-        flow.wording = offered.sentence if offered is not None else None
-        return sessions_flow.finish(self.workspace, flow, self.now_us)
-
-    def _begin(self, new: _NewTexts, offered: ModelDigest | None) -> journal.JournalledFlow:
+    def begin(self, new: _NewTexts, offered: ModelDigest | None) -> Flow:
         """Journals what is to be written. Raises `UsageError` for a text that no file may hold."""
         captured_at = self._choose_moment(new)
         bodies, said = self._make_bodies(new, offered, captured_at)
@@ -344,11 +329,13 @@ class _Ending:
             "redactions": self.redactions,
         }
         try:
-            return journal.begin(self.workspace.state.journal, self.flow_key, document)
+            flow = sessions_flow.flow_of(journal.begin(self.workspace.state.journal, self.flow_key, document))
         except BlockingIOError:
             raise WorkspaceError(
                 "another process is writing this session end", hint="wait for it to finish and try again", code="busy"
             ) from None
+        flow.wording = offered.sentence if offered is not None else None
+        return flow
 
     def _make_bodies(
         self, new: _NewTexts, offered: ModelDigest | None, captured_at: str

@@ -234,7 +234,7 @@ def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, tal
 
 def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch):
     long_talk(talk, 70, 60)
-    real, calls = capture.sessions_operations.end, []
+    real, calls = capture.sessions_operations.write, []
 
     def dying(*arguments: Any, **given: Any) -> Any:
         if len(calls) == 2:
@@ -245,7 +245,7 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch):
     with opened(str(vault.root), Settings(max_file_bytes=15_000)) as workspace:
         desk = Desk(vault, workspace)
         with monkeypatch.context() as patch, pytest.raises(MemoryError):
-            patch.setattr(capture.sessions_operations, "end", dying)
+            patch.setattr(capture.sessions_operations, "write", dying)
             desk.take(talk)
         assert len(transcripts(vault)) == 2
         # The session went on meanwhile.

@@ -99,7 +99,7 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> Story:
         vault = Vault(folder / "vault")
         for number, one in enumerate(STORY, 1):
             with opened(str(vault.root), Settings()) as workspace:
-                operations.end(workspace, ending(*one), now_us=parse_instant(f"{one[1]}:45:00.000Z") or 0)
+                operations.write(workspace, ending(*one), now_us=parse_instant(f"{one[1]}:45:00.000Z") or 0)
             found.append(after(vault, number))
         vault.reindex("--full", now=f"{STORY[-1][1]}:45:00.000Z")
         found.append(after(vault, len(STORY)))

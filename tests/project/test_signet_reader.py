@@ -110,7 +110,7 @@ def test_every_field_is_read_back_as_it_was_given(workspace, ident, key, project
         "summary": f"---\n{SUMMARY}{word}",
         "memory_sentence": SAID.format(word),
     }
-    answer = sessions_operations.end(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
+    answer = sessions_operations.write(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
     kinds = {kind: answer[kind] for kind in ("transcript", "summary", "manifest")}
     for path in kinds.values():
         found, _ = signet_reads((Path(workspace.root) / path).read_bytes())
@@ -145,7 +145,7 @@ def test_signet_keeps_the_sentence_that_we_made(workspace):
     for project, said in itertools.product(PROJECTS, LITTLE):
         given = {"session_id": f"kept-{next(NUMBERS)}", "captured_at": moment(0), "project": project}
         ending = session_input({**given, "transcript": said}, now_us=NOW_US)
-        answer = sessions_operations.end(workspace, ending, now_us=NOW_US)
+        answer = sessions_operations.write(workspace, ending, now_us=NOW_US)
         for kind in ("transcript", "summary"):
             found, text = signet_reads((Path(workspace.root) / answer[kind]).read_bytes())
             assert passes_signet(found["memory_sentence"], text.removesuffix("\n"), project), (project, said)

@@ -236,7 +236,7 @@ def ended(walk: Walk, machine: Machine, session: str, key: str | None = None) ->
         "transcript": SAID.format(word=word),
         "transcript_is": "tail",
     }
-    machine.does(lambda work, now: sessions_operations.end(work, session_input(document, now_us=now), now_us=now))
+    machine.does(lambda work, now: sessions_operations.write(work, session_input(document, now_us=now), now_us=now))
     walk.said.setdefault(session, set()).add(word)
 
 
@@ -261,9 +261,7 @@ def compacts(walk: Walk, machine: Machine) -> None:
         "captured_at": iso(machine.now_us),
         "compaction": f"# Kept\n\n- src/{word}.py stays.\n",
     }
-    machine.does(
-        lambda work, now: sessions_operations.compact(work, compaction_input(document, now_us=now), now_us=now)
-    )
+    machine.does(lambda work, now: sessions_operations.write(work, compaction_input(document, now_us=now), now_us=now))
     walk.said[session].add(word)
 
 

@@ -221,7 +221,7 @@ def _running(vault: Vault) -> None:
         vault.session(number)
     with opened(str(vault.root), Settings()) as workspace:
         third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
-        sessions_operations.end(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
+        sessions_operations.write(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
         said = [Turn(1, "user", "Bound it.", MOMENT), Turn(2, "assistant", "The heron of lantern waits.", MOMENT)]
         live.append(workspace, said, agent_id="default", session_key=THIRD["session_key"])
         live.append(workspace, said[:1], agent_id="default", session_key="somebody else's")

@@ -131,9 +131,8 @@ def ending(name: str) -> Work:
 
     def ask(workspace: Workspace) -> object:
         document = DOCUMENTS[name]
-        if "transcript" in document:
-            return sessions_operations.end(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
-        return sessions_operations.compact(workspace, compaction_input(document, now_us=NOW_US), now_us=NOW_US)
+        read = session_input if "transcript" in document else compaction_input
+        return sessions_operations.write(workspace, read(document, now_us=NOW_US), now_us=NOW_US)
 
     return done(ask)
 

@@ -34,7 +34,7 @@ def vault(tmp_path):
 
 def end(vault: Vault, **given: object) -> dict[str, object]:
     with opened(str(vault.root), Settings()) as workspace:
-        return sessions_operations.end(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
+        return sessions_operations.write(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
 
 
 def still_whole(vault: Vault, rows: list[tuple[object, ...]]) -> None:

@@ -556,7 +556,7 @@ def test_an_answer_of_a_model_that_comes_after_the_removal_is_refused(vault: Vau
         return ModelDigest(items=(Item("next", "Told by a model of the heliograph.", "agent", 1, 1, "model"),))
 
     with opened(str(vault.root), Settings()) as workspace, pytest.raises(UsageError) as refused:
-        sessions_operations.end(workspace, later, now_us=NOW_US, propose=removing)
+        sessions_operations.write(workspace, later, now_us=NOW_US, propose=removing)
     assert refused.value.code == "removed-session"
     vault.reindex()
     assert holding(vault, [b"heliograph", WHO["session_id"].encode()]) == [] and vault.hits("heliograph") == []

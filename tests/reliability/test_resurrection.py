@@ -281,7 +281,7 @@ def begun(vault: Vault, **given: Any) -> None:
     moment = time.time_ns() // 1000
     with opened(str(vault.root), Settings()) as workspace, pytest.raises(Died):
         ending = session_input(document(**given, transcript_is="tail"), now_us=moment)
-        sessions_operations.end(workspace, ending, now_us=moment, propose=die)  # type: ignore[arg-type]
+        sessions_operations.write(workspace, ending, now_us=moment, propose=die)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

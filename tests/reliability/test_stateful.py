@@ -526,15 +526,14 @@ class Machine(RuleBasedStateMachine):
             given: Any = CompactionInput(**who, compaction=body)
         else:
             given = SessionInput(**who, transcript=f"user: {self.word(session)}\n", summary=body)
-        write: Any = sessions_operations.compact if compact else sessions_operations.end
         self.flowing.add(session)
         with self.asked(session.agent):
-            told = self.act(how, step, lambda workspace: write(workspace, given, now_us=self.now))
+            told = self.act(how, step, lambda workspace: sessions_operations.write(workspace, given, now_us=self.now))
             if told is not None:
                 self.adopt()
                 assert (self.root / told["manifest"]).exists()
                 if again:
-                    assert write(self.work, given, now_us=self.now)["idempotent_replay"]
+                    assert sessions_operations.write(self.work, given, now_us=self.now)["idempotent_replay"]
 
     @rule(agent=AGENT, session=st.one_of(st.none(), WHOSE), how=HOW, step=STEP)
     def remember(self, agent: str, session: Session | None, how: str, step: int) -> None:

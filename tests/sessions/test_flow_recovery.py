@@ -20,7 +20,6 @@ from signet_sync.digest.outcome import ModelDigest
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
@@ -53,7 +52,7 @@ def model(words: str, **given: Any) -> ModelDigest:
 
 def end(vault: Vault, propose: Callable[..., ModelDigest] | None = model, **given: Any) -> dict[str, Any]:
     with opened(str(vault.root), Settings()) as workspace:
-        return sessions_operations.end(
+        return sessions_operations.write(
             workspace, session_input(DOCUMENT | given, now_us=NOW_US), now_us=NOW_US, propose=propose
         )
 
@@ -120,19 +119,6 @@ def failing(arm: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def seen(vault: Vault, go_on: bool = False) -> str:
-    """The state of the one flow that was left, as somebody else sees it; with `go_on` after another failing try."""
-    with opened(str(vault.root), Settings()) as workspace:
-        (flow,) = sessions_flow.resume(workspace)
-        try:
-            if go_on:
-                with pytest.raises(OSError, match="No space"):
-                    sessions_flow.advance(workspace, flow)
-            return sessions_flow.look(workspace, flow)[0]
-        finally:
-            flow.held.release()
-
-
 def files(vault: Vault) -> dict[str, dict[str, Any]]:
     """The frontmatter of the session's files by kind."""
     found = {}
@@ -165,73 +151,58 @@ def finished(vault: Vault, sentence: str = SENTENCE, quality: str = "ok") -> Non
 # ── the six partial failures ──
 
 
+def full() -> None:
+    raise apsw.FullError("full")
+
+
+# By name: what fails, the error that its caller gets (none: the process dies), the files that are left, and what else
+# was given.
+BAD = {"propose": None, "memory_sentence": "Worked on task."}
+FAILURES: dict[str, tuple[Callable[[Vault], Callable[[], None]], str, set[str], dict[str, Any]]] = {
+    "sentence generated, artifact write failed": (
+        lambda _: at_link("--transcript.md", fail), "No space", set(), {"propose": None, "memory_sentence": SENTENCE},
+    ),
+    "sentence generation failed, fallback path engaged": (
+        lambda _: at_link("--transcript.md", fail), "No space", set(), BAD,
+    ),
+    "transcript written, summary failed": (
+        lambda _: at_link("--summary.md", fail), "No space", {"transcript"}, {},
+    ),
+    "summary/transcript written, manifest failed": (
+        lambda _: at_link("--manifest.md", fail), "No space", {"transcript", "summary"}, {},
+    ),
+    "canonical writes done, DB index update failed": (
+        lambda vault: at_commit_after(vault, "--manifest.md", full), "full", {"transcript", "summary", "manifest"}, {},
+    ),
+    "artifacts+manifest written, MEMORY.md update failed": (
+        lambda _: at_link("MEMORY.md", die), "", {"transcript", "summary", "manifest"}, {},
+    ),
+}  # fmt: skip
+
+
 def test_the_six_are_those_of_the_seed(shared):
     (place,) = (shared / "seeds").glob("000_*.txt")
     listed = place.read_text(encoding="utf-8").partition("Partial-failure states")[2].partition("Recovery must")[0]
-    names = [line.strip(" •\t") for line in listed.splitlines() if "•" in line]
-    here = Path(__file__).read_text(encoding="utf-8")
-    assert len(names) == 6 and [name for name in names if f'"{name}"' not in here] == []
+    assert {line.strip(" •\t") for line in listed.splitlines() if "•" in line} == set(FAILURES)
 
 
-def test_transcript_written_summary_failed(vault):
-    with failing(at_link("--summary.md", fail)):
-        with pytest.raises(OSError, match="No space"):
-            end(vault)
-        assert set(files(vault)) == {"transcript"}
-        assert seen(vault) == "transcript written, summary failed"
-    finished(vault)
-
-
-@pytest.mark.parametrize(("proposal", "name"), [
-    (SENTENCE, "sentence generated, artifact write failed"),
-    ("Worked on task.", "sentence generation failed, fallback path engaged"),
-])  # fmt: skip
-def test_sentence_made_artifact_write_failed(vault, proposal, name):
-    with failing(at_link("--transcript.md", fail)):
-        with pytest.raises(OSError, match="No space"):
-            end(vault, propose=None, memory_sentence=proposal)
-        assert files(vault) == {}
-        assert (
-            seen(vault) == "inputs journalled, nothing written"
-        )  # a sentence that stands nowhere is made again, and is the same
-        assert seen(vault, go_on=True) == name
-    with opened(str(vault.root), Settings()) as workspace:
-        (flow,) = sessions_flow.resume(workspace)
-        sentence, quality = sessions_flow.choose_sentence(flow)
-        flow.held.release()
-    assert (quality == "ok") == (proposal == SENTENCE)
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_partial_failure_is_finished_by_one_pass(vault, name):
+    arm, error, left, given = FAILURES[name]
+    if not error:
+        (vault / "MEMORY.md").unlink()
+        killed(vault, arm(vault))
+        assert vault.rows("select count(*) from files where path like '%2026-03-29T11-30%'") == [(3,)]
+    else:
+        with failing(arm(vault)), pytest.raises((OSError, DatabaseError), match=error):
+            end(vault, **given)
+    assert set(files(vault)) == left and len(journals(vault)) == 1
+    if given is not BAD:
+        finished(vault)
+        return
     vault.reindex()
-    assert {(head["memory_sentence"], head["memory_sentence_quality"]) for k, head in files(vault).items()
-            if k != "manifest"} == {(sentence, quality)}  # fmt: skip
-
-
-def test_summary_and_transcript_written_manifest_failed(vault):
-    with failing(at_link("--manifest.md", fail)):
-        with pytest.raises(OSError, match="No space"):
-            end(vault)
-        assert set(files(vault)) == {"transcript", "summary"}
-        assert seen(vault) == "summary/transcript written, manifest failed"
-    finished(vault)
-
-
-def test_canonical_writes_done_index_update_failed(vault):
-
-    def full() -> None:
-        raise apsw.FullError("full")
-
-    with failing(at_commit_after(vault, "--manifest.md", full)), pytest.raises(DatabaseError, match="full"):
-        end(vault)
-    assert set(files(vault)) == {"transcript", "summary", "manifest"}
-    assert seen(vault) == "canonical writes done, DB index update failed"
-    finished(vault)
-
-
-def test_manifest_written_page_update_failed(vault):
-    (vault / "MEMORY.md").unlink()
-    killed(vault, at_link("MEMORY.md", die))
-    assert vault.rows("select count(*) from files where path like '%2026-03-29T11-30%'") == [(3,)]
-    assert seen(vault) == "artifacts+manifest written, MEMORY.md update failed"
-    finished(vault)
+    qualities = {head.get("memory_sentence_quality") for kind, head in files(vault).items() if kind != "manifest"}
+    assert qualities == {"fallback"} and journals(vault) == []
 
 
 def test_a_page_that_cannot_be_written_now_does_not_hold_up_the_answer(vault):

@@ -184,7 +184,7 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
 
     ending = {"session_id": ONE, "session_key": KEY, "transcript": FIRST}
     with opened(str(vault.root), Settings()) as workspace:
-        sessions_operations.end(workspace, session_input(ending, now_us=now_us), now_us=now_us, propose=meanwhile)
+        sessions_operations.write(workspace, session_input(ending, now_us=now_us), now_us=now_us, propose=meanwhile)
     assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
 
 

@@ -55,7 +55,7 @@ for number, documents in enumerate(lists):
         with opened(root, Settings()) as workspace:
             for document in documents:
                 now_us = time.time_ns() // 1000
-                answers.append(sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us))
+                answers.append(sessions.write(workspace, session_input(document, now_us=now_us), now_us=now_us))
         with open(f"answers-{number}.json", "w") as file:
             json.dump(answers, file)
         sys.exit()
@@ -107,7 +107,7 @@ def asked(vault, document, propose):
     """An ending through the Python API, with a model that is asked."""
     now_us = parse_instant(moment(30)) or 0
     with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
-        return sessions_operations.end(
+        return sessions_operations.write(
             workspace, session_input(document, now_us=now_us), now_us=now_us, propose=propose
         )
 
@@ -141,5 +141,5 @@ def test_a_model_is_asked_once_about_each_end_and_for_nothing_that_is_given(vaul
     now_us = parse_instant(moment(40)) or 0
     with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
         given = compaction_input({**WHO, "compaction": "The loop of src/queue.py."}, now_us=now_us)
-        sessions_operations.compact(workspace, given, now_us=now_us, propose=counted)
+        sessions_operations.write(workspace, given, now_us=now_us, propose=counted)
     assert len(words) == 3
