@@ -447,12 +447,29 @@ class Ui(TypedDict):
     pid: int
 
 
-class Context(TypedDict):
+class ContextText(TypedDict):
     agent_id: str
     scope: Literal["main", "shared"]
     tokens: int  # As estimated for language models.
     text: str
     sources: list[str]
+
+
+class ContextStart(TypedDict):
+    id: str
+    text: str | None
+
+
+class ContextInjected(TypedDict):
+    session_id: str | None  # The harness's id of the session; null for the one that was told something last.
+    told_at: str
+    files: int
+    quotes: int
+    start: list[ContextStart]
+    prompts: list[ContextStart]
+
+
+Context = ContextText | ContextInjected
 
 
 class Restore(TypedDict):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from signet_sync.cli.main import Context, working_directory
 from signet_sync.cli.parsing import OfWorkspace, command
 from signet_sync.errors import UsageError
+from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.files import require_root
+from signet_sync.text.phrases import count_noun
 
 REQUEST = "Go on with this work."
 _NOTHING = (
@@ -34,12 +38,19 @@ _NOTHING_SHARED = "no context: with --scope shared it is the identity files only
     help="The project to start with: its folder, or its name or origin (default: the working directory).",
 )
 @click.option(
+    "--last",
+    metavar="[SESSION]",
+    is_flag=False,
+    flag_value="",
+    help="Print what hooks injected into a session, by its id in the harness (default: the one told something last).",
+)
+@click.option(
     "--budget",
     type=click.IntRange(min=1),
     metavar="TOKENS",
     help="Most tokens (default: the setting context.budget_tokens).",
 )
-def context(context: Context, scope: str, project: str | None, budget: int | None) -> None:
+def context(context: Context, scope: str, project: str | None, last: str | None, budget: int | None) -> None:
     """Print the context that an agent's session gets at its start.
 
     Where the project stands, quotes of its last session, what holds, and the workspace's identity files in what the
@@ -47,6 +58,9 @@ def context(context: Context, scope: str, project: str | None, budget: int | Non
     """
     require_agent(context.agent)
     require_root(context.root)
+    if last is not None:
+        _answer_last(context, last)
+        return
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else working_directory()
     found = context.ask(
@@ -69,6 +83,33 @@ def context(context: Context, scope: str, project: str | None, budget: int | Non
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 
     context.answer(found["context"], show)
+
+
+def _answer_last(context: Context, session_id: str) -> None:
+    from signet_sync.pages import operations as pages_operations  # the agent has loaded it for the others
+    from signet_sync.pages.sections import inert
+    from signet_sync.text.sentences import flatten
+
+    found = pages_operations.last(context.place(), context.agent, session_id)
+
+    def show_all(title: str, lines: Sequence[dict[str, Any]]) -> None:
+        if lines:
+            click.echo(title)
+        for line in lines:
+            if line["text"] is not None:
+                click.echo(f"- {inert(flatten(line['text']))} {handle(line['id'])}")
+        if gone := sum(line["text"] is None for line in lines):
+            click.echo(f"[{count_noun(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
+
+    def show() -> None:
+        click.echo(f"session {found['session_id'] or 'that was told something last'}, {found['told_at']}")
+        show_all("=== At its start ===", found["start"])
+        for name, noun in (("quotes", "quote"), ("files", "whole file")):
+            if found[name]:
+                click.echo(f"and {count_noun(found[name], noun)}{' of the workspace' if name == 'files' else ''}")
+        show_all("=== At prompts ===", found["prompts"])
+
+    context.answer(found, show)
 
 
 @command("--agent", "--now", "--json")

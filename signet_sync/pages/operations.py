@@ -1,15 +1,16 @@
-"""Returns what a session gets at its start, and a handoff."""
+"""Returns what a session gets at its start, what it got, and a handoff."""
 
 import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from signet_sync.capture import injections
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.managed_block import neutral
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.pages.context import compose, name_project, wrap
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
@@ -18,11 +19,13 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us, write_program
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import sessions
-from signet_sync.text.phrases import QuotedSession
+from signet_sync.text.phrases import QUOTED, QuotedSession
 from signet_sync.text.sentences import drop_rest
 from signet_sync.text.token_estimate import estimate_tokens
 
 Document = dict[str, Any]
+
+_PASSAGE = 400  # characters of a transcript
 
 # Of a handoff: tokens, with our marks; characters of the outcome and of other lines; the last commits and pull requests
 # of a session, and the files with most edits.
@@ -74,6 +77,42 @@ def compose_at_start(
         "sources": composed.sources,
     }
     return {"context": context, "troubles": [*trouble, *composed.troubles]}
+
+
+def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
+    """Returns the document of `context --last --json`: what hooks injected into a session, in today's words.
+
+    It is the one whose id is given (of one with files a beginning is enough), else the newest. The text of what is no
+    longer there is None; `files` and `quotes` count whole files and quotes. Raises `UsageError` if nothing is recorded.
+    """
+    from signet_sync.graph.store import neighbours  # slow imports, not needed at a session's start
+    from signet_sync.pages.prompt_context import words_of
+
+    folder = place.state()
+    newest = [one for one in injections.list_changed(folder, 0) if one.agent_id == agent_id] if not session_id else []
+    with reading(place) as database:
+        record = injections.read(folder, agent_id, session_id) or max(newest, key=lambda one: one.at, default=None)
+        if record is None and session_id:
+            session_id = sessions.one(database, agent_id, session_id).session_id
+            record = injections.read(folder, agent_id, session_id)
+        if record is None:
+            what = f"nothing was told yet to {f'session {display(session_id)}' if session_id else f'agent {agent_id}'}"
+            hint = "with hooks a session is told something at its start, and that is known for 30 days: hooks status"
+            raise UsageError(what, hint=hint, code="unknown-session")
+        texts = words_of(database, agent_id, record.ids)
+        for one in record.at_prompts:
+            if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
+                passage = neighbours.find_passage(database, chunk, one)
+                texts[one] = neighbours.node_text(database, passage)[:_PASSAGE]
+    start = dict.fromkeys(one for one in record.at_start if one in record.ids)
+    return {
+        "session_id": session_id or None,
+        "told_at": iso(int(record.at * 1e6)),
+        "files": sum(not one for one in record.at_start),
+        "quotes": sum(one.startswith(QUOTED) for one in record.at_start),
+        "start": [{"id": one, "text": texts.get(one)} for one in start],
+        "prompts": [{"id": one, "text": texts.get(one)} for one in record.at_prompts],
+    }
 
 
 def handoff(

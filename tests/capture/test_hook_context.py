@@ -17,6 +17,7 @@ from workbench import Answer, Vault, cast
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses.facts import FACTS
 from signet_sync.capture.hook import BUDGET, REQUEST
+from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -152,7 +153,9 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
         "> agent: “I kept the broker as it was.”",
     ]
     assert "theirs alone" not in text and "another project" not in text
+    assert "and 2 quotes\nand 1 whole file" in vault.call("context", "--last", "s-1").out
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
+    assert "and 1 whole file" in (left := vault.call("context", "--last", "s-1").out) and "quotes" not in left
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
     assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
     monkeypatch.undo()
@@ -319,6 +322,32 @@ def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_
     assert "five tries" in start(vault, "claude-code")
     answer = vault.hook("codex", given=payload("codex", "UserPromptSubmit", prompt=QUESTION))
     assert (answer.code, answer.out) == (0, "")
+
+
+def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
+    start(vault, "claude-code")
+    assert prompt(vault, "claude-code", "feathers stored as blobs") == "", "of a project that the prompt does not name"
+    prompt(vault, "claude-code", "feathers of kestrel stored as blobs")
+    with vault.database() as database:
+        first = database.value("select id from session_summaries where id like 'k-%' limit 1")
+    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", "s-1") as record:
+        record.at_prompts.append(make_place_id(first, 64, 1_000))
+    shown = vault.call("context", "--last", "s-1")
+    assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
+    assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out
+    document = vault.call("context", "--last", "s-1", "--json").json
+    assert (document["files"], document["quotes"]) == (1, 0)
+    assert all(one["text"] for one in (*document["start"], *document["prompts"]))
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from memories")
+    assert "[1 line no longer exists]" in vault.call("context", "--last", "s-1").out
+    session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
+    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", session) as record:
+        record.at_prompts.append(first)
+    assert vault.call("context", "--last", session[:8]).out.startswith(f"session {session}, 20")
+    assert vault.call("context", "--last").out.startswith("session that was told something last, 20")
+    for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout"), ("--last", "--agent", "scout")):
+        assert vault.call("context", *arguments).code == 2
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
