@@ -192,10 +192,15 @@ class StatusTokens(TypedDict):
     trouble: str | None
 
 
-class StatusGiven(TypedDict):
+class StatusReceipt(TypedDict):
     days: int
     sessions: int  # That got something from hooks.
     tokens: int  # That they got, about.
+    stale: int  # Lines of it that a session had replaced by then.
+    questions: int  # That a memory answered.
+    notes: int  # Memories that were added.
+    corrections: int  # Statements that were marked.
+    bytes_kept: int  # Of the files in the index.
 
 
 class StatusMemory(TypedDict):
@@ -209,7 +214,7 @@ class Status(TypedDict):
     workspace: str
     database: str  # The index, absolute.
     memory: dict[str, StatusMemory]  # By agent.
-    given: StatusGiven
+    receipt: StatusReceipt | None
     meaning: str | None  # How far the vectors of texts are, if there are any.
     running: bool
     pid: int | None

@@ -3,6 +3,7 @@
 Imports no slow module.
 """
 
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from signet_sync.sync.store import counts, passes
 if TYPE_CHECKING:
     from signet_sync.sync.read_only import IndexPlace
 
-_DAYS = 7  # of what was given
+DAYS = 7  # of the receipt
 _CHARACTERS = 4  # of a token, about
 
 
@@ -66,7 +67,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
     folder, path, root = place.state(), place.database, place.root
     life = liveness(place)
     live = life.heartbeat
-    index, trouble = _read_index(path)
+    index, trouble = _read_index(path, root)
     halt = index.pop("halt")
     why = _trouble(root, folder, path, trouble, running=life.running)
     return {
@@ -84,7 +85,6 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "sizes": {"database": _size(path), "state": _below(folder.path)},
         "intake": _intake(folder),
         "tokens": _tokens(root),
-        "given": _count_given(folder),
         "trouble": live.get("trouble") or why or None,
         "set_aside": [os.path.basename(name) for name in list_set_aside(path)],  # `doctor` names the remedy
         "stale_heartbeat": life.has_heartbeat and not life.running,
@@ -114,7 +114,7 @@ def _settings_trouble(root: str) -> str:
     return model.join_remarks(model.load(root, anyway=True)[1])
 
 
-def _read_index(path: str) -> tuple[dict[str, Any], str]:
+def _read_index(path: str, root: str) -> tuple[dict[str, Any], str]:
     """Returns what the database reports, and what is wrong with it, which does not end the answer."""
     import apsw
 
@@ -125,6 +125,7 @@ def _read_index(path: str) -> tuple[dict[str, Any], str]:
         "entity_drift": 0,
         "backlog": 0,
         "memory": {},
+        "receipt": None,
         "meaning": None,
         "halt": "",
     }
@@ -136,7 +137,7 @@ def _read_index(path: str) -> tuple[dict[str, Any], str]:
         return found, f"{error.message}: {error.hint}"
     try:
         with database.connection:  # one transaction, so that all numbers are of one moment
-            found |= _count(database)
+            found |= _count(database, root)
         return found, ""
     except (apsw.Error, DatabaseError) as error:
         translated = note_damage(error, path)
@@ -145,7 +146,7 @@ def _read_index(path: str) -> tuple[dict[str, Any], str]:
         database.connection.close()
 
 
-def _count(database: Database) -> dict[str, Any]:
+def _count(database: Database, root: str) -> dict[str, Any]:
     verdicts, agents = counts.verdict_counts(database), counts.agents(database)
     progress = None
     if database.value("select exists(select 1 from vectors)"):
@@ -166,6 +167,7 @@ def _count(database: Database) -> dict[str, Any]:
         "entity_drift": database.value("select count(*) from garden_drift"),
         "backlog": passes.count_waiting(database) + passes.unread(database),
         "memory": {agent: count_remembered(database, agent) for agent in agents},
+        "receipt": receipt(database, state_dir.locate(root), now_us()),
         "meaning": progress or None,
         "halt": passes.halt_message(database),
     }
@@ -245,7 +247,7 @@ def healthy(document: dict[str, Any]) -> bool:
     return time.time() - last / SECOND <= 2 * (document["interval"] or 300) + 10
 
 
-# ── what an agent remembers, what memory gave, and what it takes on the disk ──
+# ── what an agent remembers and recalls, what memory gave, and what it takes on the disk ──
 
 
 def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
@@ -260,11 +262,32 @@ def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
     }
 
 
-def _count_given(folder: StateFolder) -> dict[str, int]:
-    """Returns into how many sessions of all agents hooks injected something lately, and about how many tokens."""
-    recent = list(injections.list_changed(folder, (now_us() - _DAYS * DAY) / 1e6))
-    tokens = sum(one.characters for one in recent) // _CHARACTERS
-    return {"days": _DAYS, "sessions": len(recent), "tokens": tokens}
+def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, int]:
+    """Returns what was injected in the last days into how many sessions of all agents, about, in tokens.
+
+    `stale` are its lines that had been replaced before, `questions` those to which a memory answered, `corrections`
+    statements that were marked as done or not true, `bytes_kept` those of the files in the index.
+    """
+    since_us = now_us - DAYS * DAY
+    recent = list(injections.list_changed(folder, since_us / 1e6))
+    given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]
+    stale = database.value(
+        "select count(*) from json_each(?) g cross join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
+        " and s.newest = 1 and s.status = 'replaced' cross join statements r on r.agent_id = s.agent_id"
+        " and r.id = s.replaced_by and r.newest = 1 where r.at_us < g.value->>2",
+        (json.dumps(given),),
+    )
+    asked = "select count(*) from (select distinct agent_id, query, at_us from recall_events where at_us >= ?)"
+    return {
+        "days": DAYS,
+        "sessions": len(recent),
+        "tokens": sum(one.characters for one in recent) // _CHARACTERS,
+        "stale": stale,
+        "questions": database.value(asked, (since_us,)),
+        "notes": database.value("select count(*) from memories where created_at >= ?", (iso(since_us),)),
+        "corrections": database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)),
+        "bytes_kept": database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"),
+    }
 
 
 def _size(path: str) -> int:

@@ -46,8 +46,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     sizes = document["sizes"]
     yield _line("workspace", display(document["workspace"]))
     whole = f"; with backups and logs {human(sizes['state'])}" if sizes["state"] else ""
-    if sizes["database"]:
-        yield _line("database", f"{display(document['database'])} ({human(sizes['database'])}{whole})")
+    yield _line("database", f"{display(document['database'])} ({human(sizes['database'])}{whole})")
     # What looks for later changes if no agent does; without an index there is other advice.
     stopped = not document["running"] and document["readable"] and document["last_full_pass"]
     again = "; later changes are found by: signet-sync reindex" if stopped else ""
@@ -129,15 +128,22 @@ def _intake_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _use_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields what models took, and what memory gave."""
-    tokens, given = document["tokens"], document["given"]
+    tokens, seen = document["tokens"], document["receipt"]
     if tokens["daily"] is not None:
         today = f"{tokens['today']:,} of {tokens['daily']:,} tokens today"
         yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
     if tokens["trouble"]:
         yield _line("", display(tokens["trouble"]), fg="yellow")
-    if given["sessions"]:
-        told = f"about {count_noun(given['tokens'], 'token')} given to {count_noun(given['sessions'], 'session')}"
-        yield _line(f"{given['days']} days", told + ("" if tokens["last_30_days"] else " · no model asked"))
+    if seen is None or not (seen["sessions"] or seen["questions"] or seen["notes"] or seen["corrections"]):
+        return
+    stale = f", {count_noun(seen['stale'], 'line')} of it stale" if seen["stale"] else ""
+    yield _line(
+        f"{seen['days']} days",
+        f"about {count_noun(seen['tokens'], 'token')} given to {count_noun(seen['sessions'], 'session')}{stale}"
+        f" · {count_noun(seen['questions'], 'question')} answered from memories · {count_noun(seen['notes'], 'note')}"
+        f" · {count_noun(seen['corrections'], 'correction')} · {human(seen['bytes_kept'])} kept"
+        + ("" if tokens["last_30_days"] else " · no model asked"),
+    )
 
 
 # ── doctor ──

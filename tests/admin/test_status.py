@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import artifacts_fixture as made
 import pytest
 from agents import Session, ago
 from workbench import Vault
@@ -58,7 +57,6 @@ def test_before_the_first_pass_there_is_nothing_but_a_hint(vault: Vault) -> None
     assert "signet-sync reindex" in found["trouble"]
     assert found["last_full_pass"] is None
     assert check(vault) == 1
-    assert "\ndatabase " not in vault.call("status").out
     assert not Path(os.environ["SIGNET_STATE"]).exists(), "looking writes nothing"
 
 
@@ -163,11 +161,32 @@ def log_file(vault: Vault) -> Path:
     return path
 
 
-def test_what_sessions_were_given_is_counted(indexed: Vault) -> None:
-    assert not [line for line in indexed.call("status").out.splitlines() if line.startswith("7 days")]
-    start = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": made.PROJECT, "source": "startup"}
-    told = indexed.hook("claude-code", given=json.dumps(start).encode()).out
-    given = status(indexed)["given"]
-    assert given["sessions"] == 1 and 0 < given["tokens"] <= len(told) // 4
-    line = next(line for line in indexed.call("status").out.splitlines() if line.startswith("7 days"))
-    assert line.endswith("tokens given to 1 session · no model asked")
+def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
+    project = "/home/ada/code/lantern"
+    vault.session(
+        2, body="# One\n\n## Decisions\n\n- Storage: the ledger of 5 tides is kept in SQLite\n", project=project
+    )
+    vault.reindex()
+    assert not [line for line in vault.call("status").out.splitlines() if line.startswith("7 days")]
+    start = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": project, "source": "startup"}
+    given = vault.hook("claude-code", given=json.dumps(start).encode()).out
+    assert "SQLite" in given
+    seen = vault.call("status", "--json").json["receipt"]
+    assert seen["sessions"] == 1 and 0 < seen["tokens"] <= len(given) // 4 and not seen["stale"]
+    vault.session(
+        1, body="# Two\n\n## Decisions\n\n- Storage: the ledger of 7 tides is kept in SQLite\n", project=project
+    )
+    vault.reindex()
+    vault.call("remember", "The lamp is lit at nine.")
+    vault.call("recall", "when is the lamp lit")
+    assert vault.call("status", "--json").json["receipt"]["stale"] == 1
+    line = next(line for line in vault.call("status").out.splitlines() if line.startswith("7 days"))
+    assert "given to 1 session, 1 line of it stale · 1 question answered from memories · 1 note · 0 corrections" in line
+    assert line.endswith("no model asked")
+    (mark,) = [hit for hit in vault.call("recall", "ledger tides", "--json").json["hits"] if hit["tier"] == "statement"]
+    assert vault.call("statements", "withdraw", mark["id"]).code == 0
+    seen = vault.call("status", "--json").json["receipt"]
+    counted = {name: seen[name] for name in ("sessions", "questions", "notes", "corrections")}
+    assert counted == {"sessions": 1, "questions": 1, "notes": 1, "corrections": 1}
+    kept = sum(path.stat().st_size for path in vault.memory.glob("*--*.md"))
+    assert seen["bytes_kept"] == kept
