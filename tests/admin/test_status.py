@@ -57,6 +57,7 @@ def test_before_the_first_pass_there_is_nothing_but_a_hint(vault: Vault) -> None
     assert "signet-sync reindex" in found["trouble"]
     assert found["last_full_pass"] is None
     assert check(vault) == 1
+    assert "\ndatabase " not in vault.call("status").out
     assert not Path(os.environ["SIGNET_STATE"]).exists(), "looking writes nothing"
 
 
