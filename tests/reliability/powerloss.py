@@ -458,6 +458,7 @@ def recorded(top: Path, places: tuple[str, ...], work: Callable[[], int]) -> Rec
 
     assert forked(watched) == 0
     found = pickle.loads((top / "record").read_bytes())
+    (top / "record").unlink()
     assert isinstance(found, Record)
     return found
 

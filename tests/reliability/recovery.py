@@ -1,178 +1,243 @@
-"""Cuts the power of an operation, and says what one pass makes of what is left on the disk."""
+"""Brings an operation to its ground, and judges what a fault has left of it: one judge for kills, failures and cuts.
+
+A fault is followed by an ordinary pass and by the caller who asks again, or by him alone. Then files, rows, answers and
+buffers are those of a run that nothing disturbed, or nothing was done; and the invariants hold.
+"""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
-import random
 import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import invariants
 import operations
-from crash_points import Ground, Judge, spoken
-from crash_runner import command
-from invariants import Standing, broken
-from operations import Operation, refused
+from crash_runner import command, forked
+from invariants import Standing
+from operation_vaults import SECRET
+from operations import refused
 from portraits import contents, is_begun, portrait, strays, unlike, without_kept
-from powerloss import Answered, Image, Names, Record, Sync, cuts, play, recorded, states
-from workbench import Vault
-
-from signet_sync.formats import managed_block
+from workbench import Vault, holding
+from workbench import contents as all_contents
 
 
-class Bench(Ground):
-    """The ground of an operation, or what a cut has left of it."""
+def alone(job: Callable[[Path], Any], folder: Path) -> Any:
+    """Runs a job on a folder in a fork, where it may change what it likes; gives its result."""
 
-    def put(self, image: Image) -> None:
-        """As a cut has left it."""
-        for place in (self.root, self.state.parent):
-            shutil.rmtree(place, ignore_errors=True)
+    def work() -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        (folder / "result.json").write_text(json.dumps(job(folder)))
+
+    process = get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    return json.loads((folder / "result.json").read_text())
+
+
+def spoken(work: Callable[[], int]) -> int:
+    """Runs something in a fork that must not raise; prints where it does."""
+    try:
+        return work()
+    except BaseException:
+        traceback.print_exc()
+        raise
+
+
+class Ground:
+    """Workspace and state where every trial begins, put back by copying; they stay where their state knows them.
+
+    What is kept of them lies beside their folder, so that nothing else moves in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "vault"
+        self.state = Path(os.environ["SIGNET_STATE"])
+        self.kept = folder.parent / f"{folder.name}-kept"
+        self.here = folder.parent / f"{folder.name}-run"
+        self.kept.mkdir(exist_ok=True)
+        for name in ("before", "state-before"):
+            shutil.move(folder / name, self.kept / name)
+
+    def put_back(self) -> None:
+        """The ground as it was kept, and an empty working folder."""
         self.clear()
-        image.put(self.folder)
+        shutil.copytree(self.kept / "before", self.root)
+        shutil.copytree(self.kept / "state-before", self.state)
 
-    def recorded(self, operation: Operation) -> Record:
-        """What the operation does, to its end."""
-        self.put_back()
-        places = (self.root.name, self.state.parent.name)
-        return recorded(self.folder, places, lambda: spoken(lambda: operation.work(self.root)))
+    def clear(self) -> None:
+        """No workspace, no state, and an empty working folder."""
+        for place in (self.root, self.state, self.here):
+            shutil.rmtree(place, ignore_errors=True)
+        self.here.mkdir()
+        os.chdir(self.here)
 
 
-class AfterCut(Judge):
-    """What must hold of a state once one pass has gone over it; a result that is in `seen` is known to be well."""
+class Remembering(Vault):
+    """A vault that indexes the same files from nothing only once: what comes of them hangs on their bytes alone."""
 
-    def judge(self, aim: dict[str, Any], answered: bool, seen: set[str]) -> int:
-        begun = self.operation.flow and is_begun(self.root, self.operation)
-        for path, digest in contents(self.root).items():
-            # A ledger of events is added to: its last line may be cut off, and the next write closes it.
-            whole = path.startswith("kept ") or digest in aim["whole"].get(path, ()) or path.endswith(".jsonl")
-            self.check(
-                f"torn: {path}", whole or managed_block.read_generated((self.root / path).read_bytes()) is not None
-            )
+    def __init__(self, root: Path, notes: Path) -> None:
+        super().__init__(root)
+        self.notes = notes
+
+    def dump_from_scratch(self, name: str = "scratch.db") -> list[tuple[Any, ...]]:
+        files = json.dumps(all_contents(self.root, but=(".signet",)), sort_keys=True)
+        note = self.notes / f"rows-{sha256(files.encode()).hexdigest()}.json"
+        if not note.exists():
+            note.write_text(json.dumps(super().dump_from_scratch(name)))
+        return [tuple(row) for row in json.loads(note.read_text())]
+
+
+class Trial:
+    """An operation on a ground of its own in FOLDER, and what stands before and after a run that nothing disturbs.
+
+    The process works there from now on, and syncs nothing: whoever is killed leaves to the kernel what it has written.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        place = folder / name.replace(" ", "-")
+        places = {"HOME": "home", "XDG_STATE_HOME": "home/state", "XDG_CONFIG_HOME": "home/config"}
+        places |= {"SIGNET_STATE": "machine/state", "SIGNET_CONFIG": "home/config.toml"}
+        os.environ.update({name: str(place / where) for name, where in places.items()})
+        os.fsync = os.fdatasync = lambda descriptor: None
+        # Every judge is a fork that lives for a tenth of a second: none has anything to collect.
+        gc.disable()
+        self.operation = operations.prepare(name, place)
+        self.ground = ground = Ground(place)
+        ground.put_back()
+        gone = [word.encode() for word in self.operation.gone]
+        self.standing = invariants.standing(Vault(ground.root), removed=gone)
+        ground.put_back()
+        if self.operation.tidies:
+            assert command(str(ground.root), "reindex", "--now", self.operation.now) == 0
+        self.before = portrait(ground.root) if self.operation.flow else {}
+        ground.put_back()
+        assert self.operation.work(ground.root) == 0
+        self.after = portrait(ground.root)
+        if self.operation.rewrites:
+            now = invariants.artifacts(ground.root)
+            both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
+            self.standing = replace(self.standing, artifacts=both)
+        # A pass finds nothing to do, but for a backup of what is new.
+        found = self.judged(answered=True)
+        assert found["wrong"] == [], found
+        assert command(str(ground.root), "check", "--now", self.operation.now) == 0
+
+    def judged(self, *, answered: bool, cut: bool = False, at_once: bool = False) -> dict[str, Any]:
+        """What the judge says of the ground as it is now, in a fork; `at_once`: nothing runs before who asks again."""
+        place = self.ground.here / "judged.json"
+
+        def judge() -> int:
+            found = Judge(self, answered, cut)
+            found.judge(at_once)
+            place.write_text(json.dumps({"outcome": found.outcome, "wrong": found.wrong}))
+            return 0
+
+        forked(spoken, judge)
+        return dict(json.loads(place.read_text())) if place.exists() else {"outcome": "", "wrong": ["the judge died"]}
+
+
+class Judge:
+    """What must hold once an operation was ended early: `wrong` says what does not, `outcome` how much was done.
+
+    `answered`: the caller was told that it is done. `cut`: by a loss of power, so that a copy that was kept of a page
+    with removed words may be of either length, and files that nobody was told of may be missing.
+    """
+
+    def __init__(self, trial: Trial, answered: bool, cut: bool) -> None:
+        self.trial, self.operation, self.root = trial, trial.operation, trial.ground.root
+        self.vault = Remembering(self.root, trial.ground.kept)
+        self.answered, self.cut = answered, cut
+        self.wrong: list[str] = []
+        self.outcome = ""
+
+    def check(self, name: str, held: object) -> None:
+        if not held:
+            self.wrong.append(name)
+
+    def judge(self, at_once: bool) -> None:
+        """A pass and whoever asks again; nothing is left over, the invariants hold, a second pass writes nothing."""
+        self.wrong += [f"right after the fault: {fault}" for fault in invariants.torn(self.vault, self.stands())]
+        secrets = self.left(SECRET)
+        self.check(f"a secret: {secrets}", not secrets)
+        if not (at_once and self.operation.flow):
+            self.recovers()
+        if self.operation.flow and not self.wrong:
+            self.asked_again()
+
+    def stands(self) -> Standing:
+        """What must stand now: the words of a removal are gone as soon as it has begun, and not before."""
+        gone = any(self.root.glob("memory/tombstones/*.md"))
+        return self.trial.standing if gone else replace(self.trial.standing, removed=())
+
+    def left(self, *words: str) -> list[tuple[bytes, Path]]:
+        return holding([word.encode() for word in words], self.root, self.trial.ground.state)
+
+    def recovers(self) -> None:
+        """One ordinary pass."""
+        may_be_nothing = self.operation.flow and not self.answered and self.is_not_begun()
         self.passes()
-        digest = self.outcome = ""
+        self.settled(may_be_nothing)
+
+    def is_not_begun(self) -> bool:
+        """Whether nothing of it stands that a pass must go on with: then nothing else of it may stand either."""
+        files = contents(self.root)
+        before, after = self.trial.before["files"], self.trial.after["files"]
+        if is_begun(self.root, self.operation) or words_of(files) != words_of(before):
+            return False
+        loose = self.operation.piecemeal or self.operation.tidies or self.cut
+        self.check("written before it was journalled", loose or files in (before, after))
+        return True
+
+    def asked_again(self) -> None:
+        """The caller asks again: the same result, and nothing twice."""
+        code, told = refused(self.operation.work, self.root), self.trial.ground.here / "refused"
+        self.check(f"asked again it gives {code}: {told.read_text() if told.exists() else ''}", code == 0)
+        self.passes()
+        self.settled(False)
+
+    def passes(self) -> None:
+        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.operation.now) == 0)
+
+    def settled(self, may_be_nothing: bool) -> None:
+        """What was made of it, and all that must hold then."""
         try:
-            there = portrait(self.root)
-            digest = sha256(json.dumps(there, sort_keys=True).encode()).hexdigest()
-            self.outcome = self.made(there, answered, begun)
+            self.outcome = self.made(portrait(self.root), may_be_nothing)
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
+        self.wrong += invariants.broken(self.vault, self.stands(), now=self.operation.now, settled=True)
+        if (self.root / "entities").exists():
+            self.check("the chain of events is broken", command(str(self.root), "entity", "check", "--log") == 0)
         if self.outcome == "all":
-            self.nothing_left()
-        if digest not in seen and not self.wrong:
-            self.wrong += [said for said in complaints(self.root, self.operation) if said not in aim["usual"]]
-            if self.operation.flow:
-                self.ask_again()
-        return self.save(digest=digest)
+            left = self.left(*self.operation.gone)
+            self.check(f"left: {left}", not left)
 
-    def made(self, there: dict[str, Any], answered: bool, begun: bool) -> str:
-        """All of it was done, or nothing was; what was answered, or begun for good, must be done.
-
-        Of what is done piece by piece, only the piece that was begun: asked again, the rest follows.
-        """
-        different = self.unlike(there)
+    def made(self, there: dict[str, Any], may_be_nothing: bool) -> str:
+        """All of it was done, or nothing, or of what is done piece by piece a part: asked again, the rest follows."""
+        different = self.unlike(there, self.trial.after, loosely=self.cut and bool(self.operation.gone))
         if not different:
             return "all"
-        if self.operation.flow and not answered:
-            if not begun and not unlike(without_kept(plain(there)), without_kept(plain(self.before))):
-                return "nothing"
-            if self.operation.piecemeal:
-                return "part"
+        if may_be_nothing and not self.unlike(there, self.trial.before, loosely=self.cut or self.operation.tidies):
+            return "nothing"
+        if self.operation.piecemeal and not self.answered:
+            return "part"
         self.wrong += different
         return "some"
 
-    def unlike(self, there: dict[str, Any]) -> list[str]:
-        """What differs; a copy of a page that is rid of removed words is as long as it was when it was displaced."""
-        found, wanted = plain(there), plain(self.after)
-        return unlike(without_kept(found), without_kept(wanted)) if self.operation.gone else unlike(found, wanted)
-
-    def ask_again(self) -> None:
-        """The caller, who may not have heard the answer, asks once more: it is done, and not twice."""
-        code = refused(self.operation.work, self.root)
-        self.check(f"asked again it ends with {code}", code == 0)
-        self.passes()
-        self.wrong += [f"asked again: {difference}" for difference in self.unlike(portrait(self.root))]
+    def unlike(self, there: dict[str, Any], wanted: dict[str, Any], *, loosely: bool) -> list[str]:
+        """What differs; loosely without what was kept of pages, which may be clean already."""
+        return unlike(without_kept(there), without_kept(wanted)) if loosely else unlike(there, wanted)
 
 
-def plain(portrait: dict[str, Any]) -> dict[str, Any]:
-    """A portrait without the ledger of events, to which every attempt adds a line."""
-    files = {path: digest for path, digest in portrait["files"].items() if not path.endswith(".jsonl")}
-    return portrait | {"files": files}
-
-
-def complaints(root: Path, operation: Operation) -> list[str]:
-    """What the invariants, the entities and a second pass say of a workspace."""
-    found = broken(Vault(root), Standing(), now=operation.now, settled=True)
-    if (root / "entities").exists() and command(str(root), "entity", "check", "--log"):
-        found.append("the chain of events is broken")
-    return found
-
-
-def wanted(bench: Bench, operation: Operation) -> dict[str, Any]:
-    """Before and after of a run that nothing disturbs, with what is to be said of it even so."""
-    found: dict[str, Any] = {"before": {}, "whole": {}}
-
-    def tidied() -> dict[str, Any]:
-        assert command(str(bench.root), "reindex", "--now", operation.now) == 0
-        return portrait(bench.root)
-
-    if operation.flow:
-        bench.put_back()
-        found["before"] = tidied() if operation.tidies else portrait(bench.root)
-    bench.put_back()
-    assert operation.work(bench.root) == 0
-    found["after"] = tidied()
-    found["usual"] = complaints(bench.root, operation)
-    if operation.heals:  # until it has, what it heals is as it was
-        bench.put_back()
-        tidied()
-        found["usual"] += complaints(bench.root, operation)
-    return found
-
-
-def versions(record: Record) -> dict[str, set[str]]:
-    """The digests of all that a reader could find under each path of the workspace while the operation went on."""
-    image, found = record.before.copy(), {}
-    for step in (None, *record.steps):
-        if step is None or isinstance(step, Names):
-            if step is not None:
-                play(image, step)
-            for path, data in image.tree():
-                if data is not None and path.startswith("vault/"):
-                    found.setdefault(path.removeprefix("vault/"), set()).add(sha256(data).hexdigest())
-        elif not isinstance(step, Answered | Sync):
-            play(image, step)
-    return found
-
-
-def cut_off(name: str, folder: Path, most: int, every: int = 1) -> list[dict[str, Any]]:
-    """Cuts the power of an operation wherever it may matter, and has each state that is left recovered by one pass.
-
-    Of every cut (of each EVERY-th, the last one first) up to MOST states: for each that was not seen before whether the
-    caller had been answered, what the pass made of it, and what is wrong. Run in a fork.
-    """
-    os.environ["SIGNET_STATE"] = str(folder / "machine" / "state")
-    # A process leaves to the kernel what it has written: nothing here depends on the disk below.
-    os.fsync = os.fdatasync = lambda descriptor: None
-    operation, bench = operations.prepare(name, folder), Bench(folder)
-    aim = wanted(bench, operation)
-    record = bench.recorded(operation)
-    aim["whole"] = versions(record)
-    chance = random.Random(7)
-    seen: set[tuple[str, bool]] = set()
-    known: set[str] = set()
-    found = []
-    for cut in list(cuts(record))[::-every]:
-        for image in states(cut, most, chance):
-            if (key := (image.digest(), cut.answered)) in seen:
-                continue
-            seen.add(key)
-            bench.put(image)
-            judge = AfterCut(bench, operation, aim)
-            told = bench.judged(lambda judge=judge, cut=cut: judge.judge(aim, cut.answered, known))
-            if not told["wrong"]:
-                known.add(told["digest"])
-            found.append({"cut": cut.at, "answered": cut.answered, "outcome": told["outcome"], "wrong": told["wrong"]})
-    return found
+def words_of(files: dict[str, str]) -> dict[str, str]:
+    """The files of what people say of statements."""
+    return {name: digest for name, digest in files.items() if name.startswith("memory/words/")}

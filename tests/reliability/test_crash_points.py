@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,111 +12,56 @@ import apsw
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES
-from crash_points import KILLS, apart, prepared, visited
-from crash_runner import CHANGES, KILLED, Steps, arm_statements, forked
+from crash_points import middle, the, unlike, visited
+from crash_runner import CHANGES, FAULTS, KILLED, Steps, arm_statements, forked
 from invariants import holding
 from operations import OPERATIONS
+from recovery import alone
 from workbench import NOW, Vault, numbered
 
 from signet_sync.storage import writing
 from signet_sync.sync.store.texts import text_of
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-SEED = 7
-
-# Two halves of about the same length: what we call ourselves, and what SQLite does below it.
-PARTS = {"ours": ("kill", "EIO", "ENOSPC", "statement-kill"), "below": ("sqlite-kill", "sqlite-EIO", "sqlite-ENOSPC")}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_step_of_every_operation_may_be_the_last(tmp_path: Path, name: str) -> None:
-    jobs = {part: partial(visited, name, faults=faults) for part, faults in PARTS.items()}
-    told = {fault: one for found in apart(tmp_path, jobs, CORES).values() for fault, one in found.items()}
-    lines = [{"fault": fault, **line} for fault, one in told.items() for line in one["lines"]]
-    assert [line for line in lines if line["wrong"]][:5] == []
-    for fault, one in told.items():
-        met = {line["point"] for line in one["lines"] if line["met"]}
-        assert met == set(range(1, one["steps"] + 1)), f"{fault}: not every step was visited"
-    struck = [line for line in lines if line["met"]]
-    kills = [line for line in struck if line["fault"] in KILLS]
-    assert all(line["killed"] for line in kills)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_database_that_cannot_be_read_for_a_moment_costs_nothing(tmp_path: Path, name: str) -> None:
-    """Every thirteenth of its reads, and of what opens or deletes a file of the database."""
-    jobs = {name: partial(visited, name, faults=("sqlite-read-EIO",), every=13)}
-    told = apart(tmp_path, jobs)[name]["sqlite-read-EIO"]
-    assert [line for line in told["lines"] if line["wrong"]][:5] == [] and told["lines"][0]["met"]
-
-
 COUNTS = (
     "select (select count(*) from memory_artifacts),"
     " (select count(*) from said join passages p on p.id = said.rowid where said match 'number1x')"
 )
-# Every run of the suite ends these at the first step of this kind within a function of ours: before a removal is
-# scrubbed, in the midst of a page, and with it in place and references not followed.
+# Every run of the suite ends these at such a step: before a removal is scrubbed, in the midst of a page, and with it in
+# place and references not followed; a disk fails under a page, and one is full under the database.
 PAGE = "pages.stage._write"
-A_FEW: dict[str, list[tuple[str, str]]] = {
-    "removal": [("before checkpoint", "privacy.scrub.scrub")],
-    "session end": [("after _rename", PAGE), ("half a write", PAGE)],
-}
-
-
-def tried(name: str, place: Path) -> dict[str, Any]:
-    """A few steps of an operation, and a recovery that is killed."""
-    crashes = prepared(name, place).looked().under("kill")
-    moments = crashes.moments()
-    points = [
-        next(n for n, one in enumerate(moments, 1) if one.label == label and function in one.within)
-        for label, function in A_FEW[name]
-    ]
-    told: dict[str, Any] = {"lines": list(crashes.at(points, 1))}
-    if name == "session end":
-        told["over"] = crashes.killed_over_and_over(points[0], 4, random.Random(SEED))
-        crashes.under("EIO")
-        told["fails"] = list(crashes.at([1 + len(crashes.moments()) // 2], 1))
-    return told
-
-
-@pytest.fixture(scope="module")
-def a_few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return apart(tmp_path_factory.mktemp("few"), {name: partial(tried, name) for name in A_FEW})
-
-
-def test_some_steps_of_some_operations_may_be_the_last(a_few: dict[str, Any]) -> None:
-    for name, told in a_few.items():
-        assert [line for line in told["lines"] if line["wrong"] or not line["killed"]] == [], name
-        assert len(told["lines"]) == len(A_FEW[name])
-
-
-def halfway(name: str, place: Path, fault: str = "kill") -> list[dict[str, Any]]:
-    """What becomes of an operation that is killed in the middle, or meets another fault there."""
-    crashes = prepared(name, place).looked().under(fault)
-    return list(crashes.at([1 + len(crashes.moments()) // 2], 1))
-
-
-# Of each mechanism that `A_FEW` has not, one is killed in every run of the suite, the others with the slow tests.
-QUICK = ("redaction", "entity edit")
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS]
+A_FEW = (
+    ("removal", "kill", the("before checkpoint", "privacy.scrub.scrub")),
+    ("session end", "kill", the("after _rename", PAGE)),
+    ("session end", "kill", the("half a write", PAGE)),
+    ("redaction", "kill", middle),
+    ("entity edit", "kill", middle),
+    ("session end", "EIO", middle),
+    ("remember", "sqlite-ENOSPC", middle),
 )
-def test_every_operation_may_be_killed_in_the_middle(tmp_path: Path, name: str) -> None:
-    (line,) = apart(tmp_path, {name: partial(halfway, name)})[name]
-    assert line["wrong"] == [] and line["killed"]
+# Of reads that fail for a moment each third.
+MANY = dict.fromkeys(FAULTS, unlike) | {"sqlite-read-EIO": lambda moments: unlike(moments)[::3]}
 
 
-def test_a_call_that_fails_in_the_middle_is_told_plainly_and_nothing_is_lost(
-    tmp_path: Path, a_few: dict[str, Any]
-) -> None:
-    """A disk that fails under a page, and one that is full under the database."""
-    full = apart(tmp_path, {"remember": partial(halfway, "remember", fault="sqlite-ENOSPC")})["remember"]
-    for (line,) in (a_few["session end"]["fails"], full):
-        assert line["wrong"] == [] and line["met"] and not line["killed"], line
+def well(told: dict[str, Any], kills: int) -> None:
+    """Holds what became of an operation to what is promised."""
+    lines = told["lines"]
+    wrong = [line for line in (*lines, *told["over"]) if line["wrong"]]
+    assert wrong == [], "\n".join(map(str, wrong[:5]))
+    assert all(line["met"] and line["killed"] == line["fault"].endswith("kill") for line in lines)
+    assert {line["kills"] for line in told["over"]} <= {kills}
+
+
+@pytest.mark.parametrize(("name", "fault", "steps"), A_FEW)
+def test_some_steps_of_some_operations_may_be_the_last(tmp_path: Path, name: str, fault: str, steps: Any) -> None:
+    kills = 4 if fault == "EIO" else 0
+    well(alone(partial(visited, name, faults={fault: steps}, times=kills), tmp_path), kills)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_kind_of_step_of_every_operation_may_be_the_last(tmp_path: Path, name: str) -> None:
+    """Under every fault; and the pass that recovers it may be killed ten times over."""
+    well(alone(partial(visited, name, faults=MANY, times=10), tmp_path), 10)
 
 
 # What ends a command early leaves nothing for the table to judge: why, or the test of its own.
@@ -244,31 +188,3 @@ def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
     kept = "".join(path.read_text() for path in vault.root.glob("MEMORY.user-*"))
     assert "What I think of it." in kept and "step number 2" not in kept
     assert holding(vault, [b"step number 2"]) == [] and vault.rows("select * from removed_lines") == []
-
-
-# ── a recovery that is killed, and the one after it ──
-
-
-def over_and_over(name: str, place: Path, starts: list[float], times: int) -> list[dict[str, Any]]:
-    """An operation killed at some of its steps, each recovery killed a step later than the last, or anywhere."""
-    crashes = prepared(name, place).looked()
-    steps = len(crashes.under("kill").moments())
-    chance = random.Random(SEED)
-    firsts = [1 + int(share * (steps - 1)) for share in starts]
-    return [crashes.killed_over_and_over(first, times, by) for first in firsts for by in (None, chance)]
-
-
-@pytest.mark.slow
-def test_a_recovery_may_be_killed_fifty_times_over(tmp_path: Path) -> None:
-    print(f"seed {SEED}")
-    starts = [share / 4 for share in range(4)]
-    jobs = {name: partial(over_and_over, name, starts=starts, times=50) for name in OPERATIONS}
-    told = apart(tmp_path, jobs, CORES)
-    assert [(name, line) for name, lines in told.items() for line in lines if line["wrong"]] == []
-    lines = [line for found in told.values() for line in found]
-    assert {line["kills"] for line in lines} == {50}
-
-
-def test_a_recovery_may_be_killed_a_few_times(a_few: dict[str, Any]) -> None:
-    told = a_few["session end"]["over"]
-    assert told["wrong"] == [] and told["kills"] == 4

@@ -147,11 +147,11 @@ def arm_statements(last: int) -> Steps:
     class Connection(apsw.Connection):
         def execute(self, sql: str, *given: Any, **named: Any) -> Any:
             if sql.lstrip().startswith(CHANGES):
-                steps(f"before {' '.join(sql.split()[:4])}")
+                steps(f"before {sql.split()[0]}")
             return super().execute(sql, *given, **named)
 
         def executemany(self, sql: str, *given: Any, **named: Any) -> Any:
-            steps(f"before {' '.join(sql.split()[:4])}")
+            steps(f"before {sql.split()[0]}")
             return super().executemany(sql, *given, **named)
 
     apsw.Connection = Connection  # type: ignore[misc]
