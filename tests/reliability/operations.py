@@ -43,7 +43,7 @@ class Operation:
     the command line that do the same. `flow`: it may never have begun, and is asked for again; else it is a pass, which
     the next one finishes. `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in
     order before it begins. `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written
-    again. `heals`: until it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of
+    again. `lifts`: tombstones stand before it, and say nothing of
     how far it came.
     """
 
@@ -57,7 +57,6 @@ class Operation:
     gone: tuple[str, ...] = ()
     now: str = NOW
     rewrites: bool = False
-    heals: bool = False
     lifts: bool = False
 
 
@@ -297,12 +296,10 @@ _ALL = (
     ),
     # ── violations ──
     Operation(
-        "restore", vaults.to_restore, told_to(*_RESTORE), ("violations restore",), piecemeal=True, rewrites=True,
-        heals=True,
+        "restore", vaults.to_restore, told_to(*_RESTORE), ("violations restore",), piecemeal=True, rewrites=True
     ),
     Operation(
-        "accept", vaults.to_accept, told_to(*_ACCEPT), ("violations accept",), piecemeal=True, rewrites=True,
-        heals=True,
+        "accept", vaults.to_accept, told_to(*_ACCEPT), ("violations accept",), piecemeal=True, rewrites=True
     ),
     # ── memories ──
     Operation("remember", vaults.remembering, done(remember), ("remember",)),

@@ -39,13 +39,19 @@ def content(path: Path) -> bytes:
     raw = path.read_bytes()
     if path.suffix != ".jsonl" or path.parent.name != "ledger":
         return raw
-    lines = []
-    for line in raw.splitlines():
-        with suppress(ValueError):  # one that a crash has cut short
-            lines.append(json.loads(line))
+    lines = whole_lines(raw)
     ended = {line["of"]: line["state"] for line in lines if "of" in line}
     done = [line for line in lines if "op" in line and ended.get(line["id"]) == "committed"]
     return json.dumps([[(key, line[key]) for key in line if key not in DRAWN] for line in done]).encode()
+
+
+def whole_lines(raw: bytes) -> list[dict[str, Any]]:
+    """The lines of a file of JSON but for those that a crash has cut short: these count for nothing."""
+    lines = []
+    for line in raw.splitlines():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
+    return lines
 
 
 NATIVE = {
@@ -80,8 +86,7 @@ def portrait(root: Path) -> dict[str, Any]:
             assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()
-    # A torn line at the end of a file of live turns counts for nothing.
-    texts = {path.name: path.read_text().rpartition("\n")[0] for path in sorted(Path(place.live).glob("*.jsonl"))}
+    texts = {path.name: whole_lines(path.read_bytes()) for path in sorted(Path(place.live).glob("*.jsonl"))}
     backup = f"file:{backups(place)[0]}?immutable=1"
     connection = apsw.Connection(backup, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
