@@ -165,22 +165,16 @@ def arm_below(
     last: int,
     code: int | None,
     calls: Sequence[str] = WRITES,
-    lie: Callable[[bytes, int], bytes] | None = None,
     watch: Callable[[str], object] | None = None,
 ) -> Steps:
-    """Puts a step at SQLite's own calls; with a `lie` what is read at the last one is that, and no failure.
-
-    `watch` is told every file that is opened, for as long as it is in `KEPT`.
-    """
+    """Puts a step at SQLite's own calls; `watch` is told every file that is opened, while it is in `KEPT`."""
     steps, usual = Steps(last, code), apsw.vfs_names()[0]
 
     def stepped(name: str) -> Callable[..., Any]:
         def call(self: Any, *given: Any) -> Any:
-            strikes = steps(name, takes_space=name == "xWrite")
-            if strikes and lie is None:
+            if steps(name, takes_space=name == "xWrite"):
                 raise broken(code)
-            found = getattr(apsw.VFSFile, name)(self, *given)
-            return lie(found, last) if strikes and lie is not None else found
+            return getattr(apsw.VFSFile, name)(self, *given)
 
         return call
 
