@@ -28,8 +28,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.labelled import Record, holds, is_junk, records, sessions_of, share
-from signet_sync.capture.harnesses import claude_code, opencode, registry
+from signet_sync.capture.harnesses import registry
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.opencode import transcript as opencode
 from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import outcome

@@ -27,7 +27,12 @@ from typing import Any, NamedTuple
 
 from benchmarks import mutation
 from benchmarks.digest import digest
-from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, opencode, pi
+from signet_sync.capture.harnesses import markdown
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
+from signet_sync.capture.harnesses.codex import transcript as codex
+from signet_sync.capture.harnesses.gemini import transcript as gemini
+from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.pi import transcript as pi
 from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.harnesses.texts import compaction_text
 from signet_sync.digest.model import question

@@ -1,6 +1,7 @@
 """Writes a harness's transcript to the vault: what is new since the last segment, and its compactions."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,11 +29,12 @@ from signet_sync.formats.ids import (
     origin_of,
     token_of,
 )
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
-from signet_sync.sessions.input import CompactionInput, SessionInput
+from signet_sync.sessions.input import FUTURE_US, CompactionInput, SessionInput
 from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.live.turns import SpokenTurn, is_live
 from signet_sync.sessions.model_proposals import Propose
@@ -46,6 +48,8 @@ from signet_sync.text.stored_names import session_name, session_value
 
 # Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
+_DRIVE = late(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
+_SHARE = late(r"\\\\wsl(?:\$|\.localhost)\\[^\\]+(\\.+)", re.DOTALL)
 COPIED = "copied history: all of it stands in another session, or was removed with it"
 EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
@@ -80,18 +84,18 @@ class CaptureResult:
         self.redactions.update(answer["redactions"])
 
 
-def read(source: TranscriptSource) -> Conversation:
+def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
-    Raises `HarnessError`.
+    A record that is dated after `now_us` has the time of the one before. Raises `HarnessError`.
     """
-    name = os.path.basename(source.path)
+    name, latest = os.path.basename(source.path), None if now_us is None else now_us + FUTURE_US
     if registry.keeps_database(source.harness):
         rows = registry.database(source.harness).read_session(source.path, source.session_id)
-        found = registry.reader(source.harness)(*rows)
+        found = registry.reader(source.harness)(*rows, latest=latest)
     else:
-        found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=name)
-    found = found._replace(harness=source.harness)
+        found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=name, latest=latest)
+    found = found._replace(harness=source.harness, project=_translate_wsl_path(found.project))
     # What we asked a model goes, each question with all that follows up to the next one of a person.
     kept: list[TranscriptEntry] = []
     ours = own_folder = is_in_model_folder(found.project)
@@ -108,6 +112,15 @@ def read(source: TranscriptSource) -> Conversation:
     if not is_session_id(session_id):  # blank id: the file name is used
         session_id = session_name(file_stem(source.path))
     return found._replace(session_id=session_id)
+
+
+def _translate_wsl_path(project: str | None) -> str | None:
+    """Returns a folder as Linux sees it beside a Windows whose program wrote the transcript; others as they are."""
+    drive = _DRIVE.match(project or "")
+    if drive is not None:
+        return f"/mnt/{drive[1].lower()}/{drive[2]}".replace("\\", "/").rstrip("/")
+    share = _SHARE.match(project or "")
+    return share[1].replace("\\", "/") if share is not None else project
 
 
 def capture(
@@ -129,7 +142,7 @@ def capture(
     from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.write` raises.
     """
-    conversation = rest or read(source)
+    conversation = rest or read(source, now_us)
     done = CaptureResult(source, conversation.session_id)
     done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation)
     if not done.remark:

@@ -104,7 +104,7 @@ def update_live_turns(workspace: Workspace, job: Job, name: str, begun: live.Tra
     as at its capture. Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
     """
     database, agent_id, source = workspace.database, job.agent_id, source_of(job)
-    conversation = capture.read(source) if source is not None else None
+    conversation = capture.read(source, now_us) if source is not None else None
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return

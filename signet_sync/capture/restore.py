@@ -4,7 +4,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -21,11 +21,6 @@ from signet_sync.text.chunking import HEAD
 
 _HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _DIVIDER = "***"  # above a compaction
-_LONGEST = 200  # characters of a folder's name; what Claude Code makes of a longer path is its own matter
-
-_Turns = Sequence[tuple[str, str, str]]  # role, ISO 8601 time, text
-# The file below the harness's folder, its records, and the command that continues the session.
-_Restored = tuple[str, list[dict[str, Any]], str]
 
 
 def restore(
@@ -39,13 +34,13 @@ def restore(
     files = sessions.files(database, ref)
     own, project = files[-1].harness or "", files[-1].project or ""
     harness = harness or own
-    write = _WRITERS.get(harness)
+    write = registry.restorer(harness)
     texts = [text_at(database, file.source_path) for file in files if file.source_kind == "transcript"]
     turns = turns_of(texts)
     if write is None or not turns:
         what = f"the session has no words for {harness or 'a harness'}" if write is not None else "it takes none"
-        hint = f"sessions are restored to {', '.join(_WRITERS)}: --to-harness NAME"
-        raise UsageError(what, hint=hint, code="not-restorable")
+        able = ", ".join(name for name in registry.names() if registry.restorer(name) is not None)
+        raise UsageError(what, hint=f"sessions are restored to {able}: --to-harness NAME", code="not-restorable")
     same = harness == own and UUID.fullmatch(ref.session_id) is not None
     session_id = ref.session_id if same else str(uuid.uuid5(uuid.NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
     folder = project if os.path.isdir(project) else folder
@@ -96,50 +91,3 @@ def turns_of(transcripts: Iterable[str]) -> list[tuple[str, str, str]]:
             elif said:
                 found[-1][2].append(said)
     return [(role, at, "\n\n".join(parts)) for role, at, parts in found]
-
-
-# ── the formats of harnesses ──
-
-
-def _write_claude_code(session_id: str, cwd: str, turns: _Turns) -> _Restored:
-    name = re.sub(r"[^A-Za-z0-9]", "-", cwd)
-    if len(name) > _LONGEST:
-        raise UsageError("the folder's path is too long", path=cwd, hint="restore it from a folder with a shorter path")
-    records: list[dict[str, Any]] = []
-    for number, (role, at, text) in enumerate(turns):
-        message: dict[str, Any] = {"role": role, "content": text}
-        if role == "assistant":
-            message |= {
-                "id": f"msg_restored_{number}", "type": "message", "model": "restored", "stop_reason": "end_turn",
-                "content": [{"type": "text", "text": text}], "stop_sequence": None,
-                "usage": {"input_tokens": 0, "output_tokens": 0},
-            }  # fmt: skip
-        records.append({
-            "type": role, "uuid": str(uuid.uuid5(uuid.UUID(session_id), str(number))),
-            "parentUuid": records[-1]["uuid"] if records else None, "sessionId": session_id, "timestamp": at,
-            "cwd": cwd, "isSidechain": False, "userType": "external", "version": "2.0.0", "gitBranch": "",
-            "message": message,
-        })  # fmt: skip
-    return os.path.join("projects", name, f"{session_id}.jsonl"), records, f"claude --resume {session_id}"
-
-
-def _write_codex(session_id: str, cwd: str, turns: _Turns) -> _Restored:
-    """Returns a rollout of the day on which the session began."""
-    began = turns[0][1]
-    meta: dict[str, Any] = {
-        "id": session_id, "timestamp": began, "cwd": cwd, "source": "cli",
-        "originator": "codex_cli_rs", "cli_version": "0.100.0", "model_provider": None,
-    }  # fmt: skip
-    records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
-    for role, at, text in turns:
-        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
-        said = {"type": "message", "role": role, "content": content}
-        records.append({"timestamp": at, "type": "response_item", "payload": said})
-        if role == "user":
-            shown = {"type": "user_message", "message": text, "kind": "plain"}  # its list of sessions reads these
-            records.append({"timestamp": at, "type": "event_msg", "payload": shown})
-    name = f"rollout-{began[:19].replace(':', '-')}-{session_id}.jsonl"
-    return os.path.join("sessions", *began[:10].split("-"), name), records, f"codex resume {session_id}"
-
-
-_WRITERS = {"claude-code": _write_claude_code, "codex": _write_codex}

@@ -6,6 +6,7 @@ So a long transcript or a slow model never delays the watch.
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 LONGEST_REST = 60 * SECOND
 # Seconds after a worker failed, and before jobs that it left are looked at again.
 RETRY_SECONDS = 60.0
+# Seconds that a worker without work stays.
+WARM_SECONDS = 300.0
 _SAID = 600  # characters that are kept of what a command said
+_TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 
 
 # ── what is due ──
@@ -90,32 +94,62 @@ def stat_of(path: str | None) -> os.stat_result | None:
 
 
 class Worker:
-    """Keeps at most one process, started when there is something to capture; used by one thread."""
+    """Keeps at most one process, started when there is something to capture; used by one thread.
+
+    It stays for a while, so that the next session's end does not wait until Python and our modules are loaded again.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._process: subprocess.Popen[bytes] | None = None
+        self._busy = False
         self._not_before = 0.0
 
-    def start(self, *, sweep: bool) -> None:
-        """Lets a process take the spool unless one is at it or has just failed."""
-        if not self.working() and time.monotonic() >= self._not_before:
-            words = ("session", "take-spool", *(["--sweep"] if sweep else []))
-            self._process = start_command(self._workspace, *words)
+    def start(self, *, sweep: bool) -> bool:
+        """Lets the process take the spool unless it is at it or has just failed; returns whether it will."""
+        if self.working() or time.monotonic() < self._not_before:
+            return False
+        if self._process is None:
+            from subprocess import PIPE
+
+            words = ("session", "take-spool", "--stay")
+            self._process = start_command(self._workspace, *words, stdin=PIPE, stdout=PIPE)
+        with suppress(BrokenPipeError):  # it left just now, which `working` finds
+            os.write(_descriptor(self._process.stdin), _SWEEP if sweep else _TAKE)
+        self._busy = True
+        return True
 
     def working(self) -> bool:
-        """Checks whether a process takes the spool; reaps one that has ended."""
-        code = self._process.poll() if self._process is not None else 0
-        if code is not None:
-            self._not_before = time.monotonic() + RETRY_SECONDS if code else self._not_before
-            self._process = None
-        return code is None
+        """Checks whether the process takes the spool; reaps one that has ended, which closes its end of the pipe."""
+        if self._process is None:
+            return False
+        answers = _descriptor(self._process.stdout)
+        while select.select([answers], [], [], 0)[0]:
+            self._busy = False
+            if not os.read(answers, 1):
+                self._process.communicate()
+                if self._process.returncode:
+                    self._not_before = time.monotonic() + RETRY_SECONDS
+                self._process = None
+                return False
+        return self._busy
 
     def leave(self) -> None:
         """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
-            _leave(self._process)
+            _leave(self._process)  # it ends after what it is at
             self._process = None
+
+
+def rounds() -> Iterator[bool]:
+    """Yields for each time that the agent wants the spool taken, by a byte on stdin, whether to sweep; says when done.
+
+    Ends with the agent, or if it wants nothing for a while.
+    """
+    with suppress(BrokenPipeError):
+        while select.select([0], [], [], WARM_SECONDS)[0] and (wanted := os.read(0, 1)):
+            yield wanted == _SWEEP
+            os.write(1, _DONE)
 
 
 class Command:
@@ -143,16 +177,16 @@ class Command:
         _leave(self._process)
 
 
-def start_command(workspace: Workspace, *words: str, stderr: int | None = None) -> subprocess.Popen[bytes]:
+def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess.Popen[bytes]:
     """Starts one of our commands on the workspace in a process that may outlive this one."""
     import subprocess  # slow import, needed by the agent
 
     place = [] if workspace.own_place else ["--db", workspace.database.path]
     return subprocess.Popen(
         [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=stderr or subprocess.DEVNULL,
+        stdin=pipes.get("stdin", subprocess.DEVNULL),
+        stdout=pipes.get("stdout", subprocess.DEVNULL),
+        stderr=pipes.get("stderr", subprocess.DEVNULL),
         cwd="/",
         env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
         start_new_session=True,
@@ -161,8 +195,9 @@ def start_command(workspace: Workspace, *words: str, stderr: int | None = None) 
 
 def _leave(process: subprocess.Popen[bytes]) -> None:
     """Stops waiting for a process, which may outlive this one, and prevents a warning about it."""
-    if process.stderr is not None:
-        process.stderr.close()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
     process.poll()
     process.returncode = process.returncode or 0
 

@@ -137,24 +137,31 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
 
 @command(of=session, name="take-spool", hidden=True)
 @click.option("--sweep", is_flag=True, help="Also look for forgotten transcripts.")
-def take_spool(context: Context, sweep: bool) -> None:
+@click.option("--stay", is_flag=True, help="Do so for each byte on stdin, an s for --sweep.")
+def take_spool(context: Context, sweep: bool, stay: bool) -> None:
     """Capture what hooks have spooled; the agent and the hooks call this."""
     from signet_sync import log  # with the parsers of harnesses: not for the end of a session
+    from signet_sync.app.daemon import installed
     from signet_sync.capture import intake
+    from signet_sync.capture.worker import rounds
     from signet_sync.history import operations as history_operations
 
-    if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
-        return  # the workspace was ejected since this was started
-    settings, remarks = model.load(context.root, anyway=True)
-    with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
-        log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")
-        for remark in remarks:
-            logger.warning("{}", remark)
-        intake.run_capture(workspace, now_us=now_us, sweep=sweep)
-        logged = len(workspace.events)
-        history_operations.close_sessions(workspace, now_us())
-        for text in workspace.events[logged:]:
-            logger.warning("{}", text)
+    ours = installed()
+    for wanted in rounds() if stay else [sweep]:
+        if stay and installed() not in (ours, None):
+            return  # the agent starts the other version
+        if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
+            continue  # the workspace was ejected since this was started
+        settings, remarks = model.load(context.root, anyway=True)
+        with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
+            log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")
+            for remark in remarks:
+                logger.warning("{}", remark)
+            intake.run_capture(workspace, now_us=now_us, sweep=wanted)
+            logged = len(workspace.events)
+            history_operations.close_sessions(workspace, now_us())
+            for text in workspace.events[logged:]:
+                logger.warning("{}", text)
 
 
 # ── turns of a running session ──

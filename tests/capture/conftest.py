@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from signet_sync.capture import harnesses
-from signet_sync.capture.harnesses import facts
 from signet_sync.capture.harnesses.registry import names
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -18,19 +17,15 @@ INVENTED = "quill"
 
 @pytest.fixture(params=[*names(), INVENTED])
 def harness(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a harness; the invented one is what the guide adds to the facts, and its parser."""
+    """The name of a harness; the invented one is the folder that the guide shows."""
     if request.param == INVENTED:
-        place = "+++ b/signet_sync/capture/harnesses/"
-        for diff in GUIDE.read_text().split(place)[1:]:
+        folder = tmp_path / "more-harnesses" / INVENTED
+        folder.mkdir(parents=True)
+        for diff in GUIDE.read_text().split(f"+++ b/signet_sync/capture/harnesses/{INVENTED}/")[1:]:
             name, *lines = diff.split("\n```")[0].split("\n--- ")[0].splitlines()
-            added = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
-            if name == "facts.py":
-                made = dict(vars(facts))
-                exec(added.partition('    "')[0], made)
-                monkeypatch.setitem(facts.FACTS, INVENTED, made["_Quill"]())
-            else:
-                (tmp_path / "more-harnesses").mkdir()
-                (tmp_path / "more-harnesses" / name).write_text(added)
-        monkeypatch.setattr(harnesses, "__path__", [*harnesses.__path__, str(tmp_path / "more-harnesses")])
+            folder.joinpath(name).write_text("".join(f"{line[1:]}\n" for line in lines if line.startswith("+")))
+        monkeypatch.setattr(harnesses, "__path__", [*harnesses.__path__, str(folder.parent)])
     yield request.param
-    sys.modules.pop(f"{harnesses.__name__}.{INVENTED}", None)
+    if request.param == INVENTED:
+        for module in [one for one in sys.modules if one.startswith(f"{harnesses.__name__}.{INVENTED}")]:
+            del sys.modules[module]

@@ -25,7 +25,7 @@ from signet_sync.admin import hooks_install
 from signet_sync.capture import transcripts
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.hook import MOMENTS
 from signet_sync.digest.deeds import deeds_of
@@ -151,6 +151,20 @@ def test_what_was_said_and_done_is_read_in_order(tmp_path: Path, harness: str) -
     assert found.entries[0].at == harness_samples.START_US, "its own time"
     tool, result = found.entries[2:4]
     assert tool.call == result.call != "" and tool.name.lower() == "bash"
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        (r"C:\Users\mira\code\shop", "/mnt/c/Users/mira/code/shop"),
+        (r"\\wsl.localhost\Ubuntu\home\mira\shop", "/home/mira/shop"),
+        (r"\\server\share\shop", r"\\server\share\shop"),
+        ("/srv/c:/shop", "/srv/c:/shop"),
+    ],
+)
+def test_a_folder_of_windows_is_the_one_that_linux_sees(tmp_path: Path, written: str, seen: str) -> None:
+    path = harness_samples.write("codex", tmp_path, TALK, cwd=written)
+    assert harness_samples.read("codex", path).project == seen
 
 
 CASES = {f"{one}: {name}": (one, name) for one in registry.names() for name in getattr(sample(one), "CASES", {})}
@@ -329,7 +343,7 @@ def test_a_session_goes_back_to_its_harness(
     own = harness_samples.write(harness, home, turns, cwd=str(code))
     os.utime(own, (1.7e9, 1.7e9))
     assert len(vault.call("import", harness, "--json").json["segments"]) == 1
-    if harness == "opencode":
+    if registry.restorer(harness) is None:
         assert vault.call("restore", SESSION, "--to-harness").code == 2
         done = vault.call("restore", SESSION, "--to-harness", "claude-code", "--json").json
         assert done["session_id"] != SESSION

@@ -3,7 +3,7 @@
 import pytest
 from transcripts import jsonl
 
-from signet_sync.capture.harnesses import pi
+from signet_sync.capture.harnesses.pi import transcript as pi
 from signet_sync.capture.harnesses.texts import RESULT_LIMIT, compaction_text, cut_middle
 from signet_sync.formats.managed_block import CLOSING, OPENING
 

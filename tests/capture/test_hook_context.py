@@ -15,7 +15,7 @@ from artifacts_fixture import PROJECT, transcript
 from workbench import Answer, Vault, cast
 
 from signet_sync.capture import injections
-from signet_sync.capture.harnesses.facts import FACTS
+from signet_sync.capture.harnesses.gemini import FACTS
 from signet_sync.capture.hook import BUDGET, REQUEST
 from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.managed_block import CLOSING, OPENING
@@ -468,7 +468,7 @@ def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(
     log.write_text('[{"sessionId": "s-4"')
     assert REQUEST not in first("s-4", QUESTION)
     asked: list[str] = []
-    monkeypatch.setattr(FACTS["gemini"], "is_attended", lambda payload, _: asked.append(payload["prompt"]) or True)
+    monkeypatch.setattr(FACTS, "is_attended", lambda payload, _: asked.append(payload["prompt"]) or True)
     assert REQUEST in first("s-5", QUESTION)
     prompt(vault, "gemini", f"Once more: {QUESTION}", "s-5", **more)
     assert asked == [QUESTION], "the record is read at a session's first prompt alone"

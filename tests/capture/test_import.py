@@ -106,6 +106,21 @@ def test_every_file_is_taken_or_named_with_its_reason(vault, home):
     assert all(reason.partition(":")[0] in shown for reason in reasons.values()) and talk.path.name not in shown
 
 
+def test_a_record_that_is_dated_ahead_is_left_out_of_the_order(vault, home):
+    (talk,) = talks(store(home), 1)
+    talk.user("Does the zebrafish swim?", 50)
+    talk.user("And the heron?", 60)
+    lines = talk.path.read_text().replace("2026-03-20T10:00:50", "2199-03-20T10:00:50")
+    assert "2199" in lines
+    talk.path.write_text(lines)
+    talk.idle()
+    done = import_(vault, "claude-code")
+    assert (done["sessions"], done["failed"]) == (1, []) and vault.hits("zebrafish")
+    (path,) = written(vault, "transcript")
+    assert fields(vault, path)["ended_at"].startswith("2026-03-20T10:01:00")
+    sound(vault)
+
+
 def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):
     folder = home / ".openclaw/agents/main/sessions"
     folder.mkdir(parents=True)

@@ -7,7 +7,7 @@ import pytest
 from harness_samples import Turn
 from transcripts import jsonl
 
-from signet_sync.capture.harnesses import codex
+from signet_sync.capture.harnesses.codex import transcript as codex
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.cli.commands import COMMANDS
 from signet_sync.digest.outcome import outcome

@@ -112,7 +112,7 @@ def test_what_is_no_job_is_put_aside_with_its_reason(folder):
 
 
 def test_what_is_no_file_is_never_read_through(folder, tmp_path):
-    spool.prepare(folder)
+    os.makedirs(folder)
     elsewhere = tmp_path / "mine.json"
     elsewhere.write_bytes(SOUND)
     os.symlink(elsewhere, f"{folder}/link.json")
@@ -164,7 +164,7 @@ def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):
 
 
 def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
-    spool.prepare(folder)
+    os.makedirs(folder)
 
     def full(_handle, _data):
         raise OSError(28, "No space left on device")

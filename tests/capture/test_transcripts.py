@@ -14,7 +14,7 @@ import pytest
 from harness_samples import Turn
 
 from signet_sync.capture import transcripts as stores_files
-from signet_sync.capture.harnesses.opencode_database import read_session
+from signet_sync.capture.harnesses.opencode.database import read_session
 from signet_sync.capture.harnesses.reader import TOO_LONG
 from signet_sync.capture.transcripts import lines, list_installed, sources
 from signet_sync.errors import HarnessError, UsageError
@@ -59,6 +59,19 @@ def database(path: Path, *sessions: str) -> apsw.Connection:
 
 
 # ── where transcripts are ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_folder_of_claude_code_is_read_once(home):
+    for place in (".claude", ".config/claude"):
+        put(home / place / f"projects/-x/{place[-6:]}.jsonl")
+    environ = {"HOME": str(home)}
+    assert len(list(sources("claude-code", environ))) == 2
+    assert list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": str(home / "none")})) == []
+    both = f"{home}/none, {home}/.claude,{home}/.config/claude"
+    assert len(list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": both}))) == 2
+    (home / ".config/claude/projects").rename(home / "moved")
+    (home / ".config/claude/projects").symlink_to(home / ".claude/projects")
+    assert len(list(sources("claude-code", environ))) == 1
 
 
 def test_each_harness_is_found_in_its_own_folder(home):

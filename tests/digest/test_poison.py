@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transcripts import jsonl
 
-from signet_sync.capture.harnesses import claude_code
+from signet_sync.capture.harnesses.claude_code import transcript as claude_code
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.digest.outcome import outcome
 from signet_sync.digest.quotes import words_of

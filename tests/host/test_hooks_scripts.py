@@ -17,7 +17,7 @@ from signet_sync.host.harness_settings.harness import script_words as words
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")
 
-SCRIPTS = ("openclaw", "opencode", "pi")
+SCRIPTS = {"opencode": "plugin.js", "openclaw": "handler.js", "pi": "extension.js"}
 # Writes down what it is called with; answers the start of a session and a prompt with a memory.
 RECORDER = """
 import json, os, sys
@@ -109,7 +109,7 @@ console.log(JSON.stringify([...[first, second, third].map((one) => one?.message 
 
 def run(folder: Path, harness: str, driver: str, program: Program, **environ: str) -> tuple[Any, list[tuple[str, Any]]]:
     """What the driver prints, and the calls: the last word of each, and the document on its stdin."""
-    (folder / "script.mjs").write_text(script(f"{harness}.js", program), encoding="utf-8")
+    (folder / "script.mjs").write_text(script(harness, SCRIPTS[harness], program), encoding="utf-8")
     (folder / "driver.mjs").write_text(driver, encoding="utf-8")
     done = subprocess.run(
         [str(NODE), "driver.mjs"], cwd=folder, env={"HOME": "/home/mira", **environ}, capture_output=True, text=True,
@@ -131,7 +131,7 @@ def recorder(tmp_path: Path) -> Program:
 @pytest.mark.parametrize("harness", SCRIPTS)
 def test_the_words_are_read_back(harness: str, recorder: Program) -> None:
     program = Program(recorder.words, "/vaults/it's mine")
-    assert words(script(f"{harness}.js", program)) == program.start
+    assert words(script(harness, SCRIPTS[harness], program)) == program.start
 
 
 def test_opencode(tmp_path: Path, recorder: Program) -> None:

@@ -26,6 +26,8 @@ EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction"
 # The time of an entry whose record has none, until `settle_times` assigns one.
 NO_TIME = -1
 UNNAMED = "unnamed"
+# A past session for a harness: the file below its own folder, its records, and the command that continues it.
+Restored = tuple[str, list[dict[str, Any]], str]
 # What a line is replaced by that is longer than 64 MiB.
 TOO_LONG = b"(too long)\n"
 
@@ -91,13 +93,17 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settle_times(entries: Sequence[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time."""
-    latest = next((entry.at for entry in entries if entry.at != NO_TIME), 0)
+def settle_times(entries: Sequence[TranscriptEntry], latest: int | None = None) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries with times that never decrease: the last one so far; before the first known time, that time.
+
+    A time after `latest`, which no clock can have shown yet, is none.
+    """
+    times = [entry.at if latest is None or entry.at <= latest else NO_TIME for entry in entries]
+    last = next((at for at in times if at != NO_TIME), 0)
     placed = []
-    for entry in entries:
-        latest = max(latest, entry.at)
-        placed.append(entry if entry.at == latest else replace(entry, at=latest))
+    for entry, at in zip(entries, times, strict=True):
+        last = max(last, at)
+        placed.append(entry if entry.at == last else replace(entry, at=last))
     return tuple(placed)
 
 
@@ -171,12 +177,15 @@ class LineReader(ABC):
         self.headless = False
 
     @classmethod
-    def read(cls, lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-        """Reads the conversation from these lines; `file_name` (a path or its last part) may name the session."""
+    def read(cls, lines: Iterable[bytes], *, file_name: str = "", latest: int | None = None) -> Conversation:
+        """Reads the conversation from these lines; `file_name` (a path or its last part) may name the session.
+
+        A time after `latest` is none.
+        """
         source, reader = JsonLines(lines), cls(file_name)
         for record in source:
             reader.take(record)
-        return reader.conversation(source)
+        return reader.conversation(source, latest)
 
     @abstractmethod
     def take(self, record: Mapping[str, Any]) -> None:
@@ -186,14 +195,14 @@ class LineReader(ABC):
         """Returns the entries that belong to the session, once all records are taken."""
         return self.entries
 
-    def conversation(self, source: JsonLines) -> Conversation:
+    def conversation(self, source: JsonLines, latest: int | None) -> Conversation:
         """Returns what was read."""
         entries = self.choose()
         return Conversation(
             self.harness,
             self.session or self.stem,
             self.project or None,
-            settle_times(entries),
+            settle_times(entries, latest),
             self.parent,
             "" if entries else source.why_empty(),
             *(self.origin, self.copied_until, self.headless, self.worktree_of, self.remote, self.branch),

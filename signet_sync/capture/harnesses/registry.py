@@ -1,15 +1,16 @@
-"""Finds what there is for a harness by its name: its facts, its parser, the settings that we write for it.
+"""Finds the harnesses: each package of this folder is one, and nothing else lists them.
 
-The parser is the function `read` of the module of its name, unless its transcripts are like those of another one. What
-a session did is read from the names that it gives to tools (`digest.deeds`).
+It has its `FACTS`; in `transcript` the parser `read`, unless its transcripts are like those of another one; in
+`database` what reads one, if the harness keeps one; beside the parser `restore`, if it takes a past session. What a
+session did is read from the names that the parser gives to tools (`digest.deeds`).
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from signet_sync.capture import harnesses
-from signet_sync.capture.harnesses.facts import FACTS
 from signet_sync.errors import UsageError
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
@@ -17,42 +18,55 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from signet_sync.capture.harnesses.reader import Conversation
+    from signet_sync.capture.harnesses.reader import Conversation, Restored
     from signet_sync.host.harness_settings.facts import HarnessFacts
     from signet_sync.host.harness_settings.harness import Harness
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all harnesses, sorted."""
-    return tuple(sorted(FACTS))
+    folders = {
+        entry.name
+        for place in harnesses.__path__
+        for entry in os.scandir(place)
+        if os.path.isfile(os.path.join(entry.path, "__init__.py"))
+    }
+    return tuple(sorted(folder.replace("_", "-") for folder in folders))
 
 
 def hooked() -> tuple[str, ...]:
     """Returns the names of those that can call hooks of ours; sessions of the others are imported."""
-    return tuple(name for name in names() if FACTS[name].hooks or FACTS[name].scripts)
+    return tuple(name for name in names() if (known := facts(name)).hooks or known.scripts)
 
 
 def facts(name: str) -> HarnessFacts:
     """Returns the facts of a harness. Raises `UsageError` (`harness-unknown`) if there is none of this name."""
-    if name not in FACTS:
-        raise UsageError(f"no harness of this name; one of: {', '.join(names())}", code="harness-unknown")
-    return FACTS[name]
+    found = _find_facts(name)
+    if found is None:
+        known = ", ".join(names())
+        raise UsageError(f"no harness of this name; one of: {known}", code="harness-unknown")
+    return found
 
 
 def keeps_database(name: str) -> bool:
     """Returns whether a harness has all sessions in one file; False for an unknown one, as another version may name."""
-    return name in FACTS and FACTS[name].keeps_database
+    found = _find_facts(name)
+    return found is not None and found.keeps_database
+
+
+def _find_facts(name: str) -> HarnessFacts | None:
+    return getattr(_part(name), "FACTS", None) if name.replace("-", "").isalnum() else None
 
 
 def reader(name: str) -> Callable[..., Conversation]:
     """Returns the parser of a harness's transcripts, which takes lines (for OpenCode: rows)."""
-    read: Callable[..., Conversation] = _module(facts(name).parser or name).read
+    read: Callable[..., Conversation] = _part(facts(name).parser or name, ".transcript").read
     return read
 
 
 def database(name: str) -> Any:
     """Returns what reads the database of a harness that keeps one: `list_sources` and `read_session`."""
-    return _module(f"{name}_database")
+    return _part(name, ".database")
 
 
 def settings(name: str) -> Harness:
@@ -62,5 +76,17 @@ def settings(name: str) -> Harness:
     return Harness(name, facts(name))
 
 
-def _module(name: str) -> Any:
-    return import_module(f"{harnesses.__name__}.{name.replace('-', '_')}")
+def restorer(name: str) -> Callable[..., Restored] | None:
+    """Returns what writes a past session as the harness keeps it, from id, folder and turns; None if nothing does.
+
+    A turn is role, ISO 8601 time and text.
+    """
+    facts(name)
+    return getattr(_part(name, ".transcript"), "restore", None)
+
+
+def _part(name: str, module: str = "") -> Any:
+    try:
+        return import_module(f"{harnesses.__name__}.{name.replace('-', '_')}{module}")
+    except ModuleNotFoundError:
+        return None

@@ -51,7 +51,7 @@ class HarnessFacts:
 
     Of what we write below its folder of settings: the file `hooks` has a handler for each of `events`, with the seconds
     that it may take and the tools that it is for. A harness without such a file runs `scripts` at `script_events`:
-    their places, the main one first, and what is shipped for them beside this module. One with neither has no
+    their places, the main one first, and what is shipped for them beside its parser. One with neither has no
     hooks. `servers` is the file that lists MCP servers; `asks` is what the harness itself will ask the person.
     """
 

@@ -271,7 +271,7 @@ class Harness:
 
     def _shipped(self, program: Program, environ: Environ) -> dict[str, str]:
         folder, scripts = self.folder(environ), self.facts.scripts
-        return {os.path.join(folder, place): script(name, program) for place, name in scripts}
+        return {os.path.join(folder, place): script(self.name, name, program) for place, name in scripts}
 
     def _opened(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
         """Returns the editors of its files; of servers only if `server` asks for it, or the file may have ours."""
@@ -341,11 +341,11 @@ def _remove(settings: SettingsText, gone: list[Place]) -> None:
         settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)
 
 
-def script(name: str, program: Program) -> str:
+def script(harness: str, name: str, program: Program) -> str:
     """Returns a file as it is shipped; a script in it calls this program, by words in ASCII, which are JSON, too."""
-    shipped = resources.files(__package__)
-    text = shipped.joinpath(name).read_text(encoding="utf-8")
-    ask = shipped.joinpath("ask.js").read_text(encoding="utf-8")
+    package = f"signet_sync.capture.harnesses.{harness.replace('-', '_')}"
+    text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
+    ask = resources.files(__package__).joinpath("ask.js").read_text(encoding="utf-8")
     line = f"const PROGRAM = {json.dumps(program.start)}"
     return _PROGRAM.sub(lambda _: line, text.replace(_ASK, ask), count=1)
 

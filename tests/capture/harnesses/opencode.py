@@ -5,8 +5,8 @@ import json
 import apsw
 from harness_samples import START_US, case
 
-from signet_sync.capture.harnesses import opencode
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.opencode import transcript as opencode
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 
 PLACE = ".local/share/opencode/opencode.db"
 # Into the system prompt of each request, which a compaction does not touch.

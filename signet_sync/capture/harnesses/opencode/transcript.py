@@ -32,7 +32,7 @@ class MessageRow(NamedTuple):
     parts: Sequence[tuple[str, str]]
 
 
-def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
+def read(session: Mapping[str, object], messages: Sequence[MessageRow], *, latest: int | None = None) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
     reader, source = _OpenCodeReader(), JsonLines(())  # its counts: rows, not lines, are read
     for row in _drop_reverted(messages, _read_object(text_of(session.get("revert"))) or {}):
@@ -43,7 +43,7 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
             reader.take({**message, "parts": [part for part in parts if part is not None]})
     reader.session, reader.project = text_of(session.get("id")), text_of(session.get("directory"))
     reader.parent = text_of(session.get("parent_id")) or None
-    found = reader.conversation(source)
+    found = reader.conversation(source, latest)
     return found if messages else found._replace(remark="the session holds no messages")
 
 

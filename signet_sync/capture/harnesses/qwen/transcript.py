@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signet_sync.capture.harnesses.gemini import read_result, unwrap_summary
+from signet_sync.capture.harnesses.gemini.transcript import read_result, unwrap_summary
 from signet_sync.capture.harnesses.reader import TreeReader, time_of
 from signet_sync.capture.harnesses.texts import (
     Tags,

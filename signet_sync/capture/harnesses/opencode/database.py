@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.transcripts import TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
 from signet_sync.storage.database.foreign import columns_of, open_foreign

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.capture.harnesses.reader import NO_TIME, UNNAMED, LineReader, TranscriptEntry, time_of
+from signet_sync.capture.harnesses.reader import NO_TIME, UNNAMED, LineReader, Restored, TranscriptEntry, time_of
 from signet_sync.capture.harnesses.texts import (
     Tags,
     compaction_text,
@@ -207,3 +207,22 @@ def _read_json(text: str) -> object:
 
 
 read = _CodexReader.read
+
+
+def restore(session_id: str, cwd: str, turns: Sequence[tuple[str, str, str]]) -> Restored:
+    """Returns what Codex resumes, a rollout of the day on which the session began: file, records and the command."""
+    began = turns[0][1]
+    meta: dict[str, Any] = {
+        "id": session_id, "timestamp": began, "cwd": cwd, "source": "cli",
+        "originator": "codex_cli_rs", "cli_version": "0.100.0", "model_provider": None,
+    }  # fmt: skip
+    records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
+    for role, at, text in turns:
+        content = [{"type": "input_text" if role == "user" else "output_text", "text": text}]
+        said = {"type": "message", "role": role, "content": content}
+        records.append({"timestamp": at, "type": "response_item", "payload": said})
+        if role == "user":
+            shown = {"type": "user_message", "message": text, "kind": "plain"}  # its list of sessions reads these
+            records.append({"timestamp": at, "type": "event_msg", "payload": shown})
+    name = f"rollout-{began[:19].replace(':', '-')}-{session_id}.jsonl"
+    return f"sessions/{began[:10].replace('-', '/')}/{name}", records, f"codex resume {session_id}"
