@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
-import other_memories
 import signet_database
 from signet_writer import Signet
 from workbench import NOW, Vault, numbered, path_of, to_another_version
@@ -208,7 +207,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "summary": SUMMARY,
         "memory_sentence": SENTENCE,
     },
-    "digest": {**FOURTH, "transcript": WITH_A_SECRET, "idempotency_key": "once"},
     "segment": {**THIRD, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS, "summary": SUMMARY},
     "compaction": {**THIRD, "captured_at": MOMENT, "compaction": f"{SUMMARY}\nThe key was {SECRET} then.\n"},
     "first compaction": {**FOURTH, "agent_id": "nova", "captured_at": MOMENT, "compaction": SUMMARY},
@@ -300,30 +298,25 @@ def _arcs_and_nodes(database: Database, session_id: str) -> list[str]:
     return handles
 
 
-def _recalled(vault: Vault, dreams: bool) -> None:
-    """Every memory was found by three queries, one of them in its own words; `dreams` lets them rise."""
+def _recalled(vault: Vault) -> None:
+    """Every memory was found by three queries, one of them in its own words."""
     with opened(str(vault.root), Settings()) as workspace:
         rows = list(workspace.database.execute("select id, content from memories order by id"))
         for memory_id, content in rows:
             for query in ("the queue", "lantern", content):
                 promotions.record(workspace.database, "default", query, [(memory_id, 1.0)], NOW_US)
-        if dreams:
-            memories_operations.dream(workspace, "default", NOW_US - DAY)
     vault.reindex()
 
 
 def _risen_and_quoted(vault: Vault) -> None:
     """What is to go has risen, was typed into our part of the page, and is in backups of other days."""
-    _recalled(vault, dreams=True)
+    _recalled(vault)
+    with opened(str(vault.root), Settings()) as workspace:
+        memories_operations.dream(workspace, "default", NOW_US - DAY)
+    vault.reindex()
     words = f"> {FORGOTTEN}\n> {REMOVED}\n> {numbered(2)['memory_sentence']}\n"
     (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{words}\n## ", 1))
     shutil.copy(next(vault.state.rglob("native-*.db")), vault.state / "backups" / "native-20260301.db")
-
-
-def _before_the_first_dream(vault: Vault) -> None:
-    _recalled(vault, dreams=False)
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute("insert into recall_events select null, agent_id, id, 'of old', 1, 0 from memories")
 
 
 def _of_other_rules(vault: Vault) -> None:
@@ -371,8 +364,7 @@ def _with_a_record(vault: Vault) -> None:
 
 remembering = ground(_remembering)
 risen = ground(_remembering, _risen_and_quoted)
-recalled = ground(_remembering, lambda vault: _recalled(vault, dreams=False))
-before_the_first_dream = ground(_remembering, _before_the_first_dream)
+recalled = ground(_remembering, _recalled)
 of_another_version = ground(_remembering, to_another_version)
 of_other_rules = ground(_remembering, _of_other_rules)
 with_a_stone = ground(_remembering, _risen_and_quoted, _with_a_stone)
@@ -407,17 +399,6 @@ def _replaced_by_signet(vault: Vault) -> None:
     (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
 
 
-def _beside_claude_mem(vault: Vault) -> Told:
-    """A database of claude-mem outside with what is not here, some of it secret."""
-    shared = {"memory_session_id": "s", "project": "lantern", "created_at": "2026-03-20T10:00:00.000Z"}
-    observed = [
-        shared | {"type": "decision", "title": f"Zzwick {number} is turned", "text": f"With {SECRET}."}
-        for number in range(3)
-    ]
-    place, learned = vault.root.parent / "claude-mem.db", [shared | {"learned": "Zzwick smokes."}]
-    return {"from": str(other_memories.claude_mem(place, observed, learned))}
-
-
 def _with_a_backup(vault: Vault) -> Told:
     """Memories that are in a backup and nowhere else."""
     with opened(str(vault.root), Settings()) as workspace:
@@ -437,5 +418,4 @@ def _with_a_backup(vault: Vault) -> Told:
 
 beside_signet = ground(indexed, _beside_signet)
 replaced_by_signet = ground(indexed, _replaced_by_signet)
-beside_claude_mem = ground(indexed, _beside_claude_mem)
 with_a_backup = ground(indexed, _with_a_backup)

@@ -265,7 +265,6 @@ _ALL = (
     Operation("takeover", vaults.replaced_by_signet, passed(), flow=False),
     # ── a session's end ──
     Operation("session end", vaults.running, ending("end"), ("session end", "session take-spool", "import")),
-    Operation("ending without a summary", vaults.running, ending("digest")),
     Operation("next segment", vaults.running, ending("segment")),
     Operation("compaction", vaults.running, ending("compaction"), ("session compact",)),
     Operation("first compaction", vaults.running, ending("first compaction")),
@@ -304,13 +303,11 @@ _ALL = (
     # ── memories ──
     Operation("remember", vaults.remembering, done(remember), ("remember",)),
     Operation("pin", vaults.remembering, on(pinning.pin, "pin"), ("pin",)),
-    Operation("unpin", vaults.remembering, on(pinning.unpin, "forget"), ("pin",)),
     Operation(
         "a person's word", vaults.remembering, on(withdraw, "say"),
         ("statements done", "statements withdraw", "statements keep"),
     ),
     Operation("dream sweep", vaults.recalled, done(sweep), ("dream",)),
-    Operation("first dream sweep", vaults.before_the_first_dream, done(sweep), ("dream",), piecemeal=True),
     Operation(
         "restored backup", vaults.with_a_backup, told_to("backup", "restore", "{backup}", "--now", NOW),
         ("backup restore",), piecemeal=True, tidies=True,
@@ -319,10 +316,6 @@ _ALL = (
         "migration from Signet", vaults.beside_signet,
         told_to("migrate", "signet", "{from}", "--yes", "--now", NOW), ("migrate",), piecemeal=True, tidies=True,
         gone=REMOVED_WORDS,
-    ),
-    Operation(
-        "migration from others", vaults.beside_claude_mem, told_to("migrate", "claude-mem", "{from}", "--now", NOW),
-        ("migrate",), piecemeal=True, tidies=True,
     ),
     # ── entities ──
     Operation("entity creation", vaults.garden, done(create), ("entity create",), piecemeal=True, tidies=True),

@@ -10,7 +10,6 @@ from crash_runner import Steps, forked
 from workbench import NOW, Vault, contents, path_of
 
 from signet_sync.app.workspace import opened
-from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
@@ -44,31 +43,6 @@ def still_whole(vault: Vault, rows: list[tuple[object, ...]]) -> None:
 
 
 # ── B2: the folder that could not be synced ──
-
-
-def test_an_ending_whose_folder_was_not_synced_is_answered_only_once_it_is(vault, monkeypatch):
-    """Its files stand there, but might go with the power: who finds them there must not take them for durable."""
-    memory = os.stat(vault.memory).st_ino
-    real, synced = os.fsync, []
-
-    def fsync(descriptor: int) -> None:
-        status = os.fstat(descriptor)
-        if status.st_ino == memory:
-            synced.append(vault.rows("select count(*) from flow_results"))
-            if fails:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    fails = True
-    with pytest.raises((OSError, SignetSyncError)):
-        end(vault)
-    assert synced and vault.rows("select count(*) from flow_results") == [(0,)]
-    # Every file stands there by now, as it does after a kill right before the sync.
-    fails = False
-    end(vault)
-    assert len(list(vault.memory.glob("2026-03-29T11-30*"))) == 3 and synced[-1] == [(0,)]
-    assert list((vault.state / "journal").glob("*.json")) == []
 
 
 def test_files_that_a_dead_process_published_are_synced_before_its_ending_is_answered(vault, monkeypatch):

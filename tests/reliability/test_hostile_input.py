@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
 import os
-import pkgutil
-import re
 import subprocess
-import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault
 
-import signet_sync
 from benchmarks import fuzz
-from signet_sync.formats.lazy_pattern import Late
 from signet_sync.history import repository
 from signet_sync.sessions import flow, journal
-from signet_sync.text.secrets.providers import forms
 
 # ── broken files, by the thousand ──
 
@@ -38,9 +28,7 @@ def test_broken_files_are_read_or_refused_by_every_reader() -> None:
 
 
 @pytest.mark.slow
-def test_files_by_the_ten_thousand_are_read_or_refused_in_time(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_by_the_ten_thousand_are_read_or_refused_in_time(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = int(os.environ.get("FUZZ_FILES", "20000"))
     assert fuzz.use_vaults(str(shared / "vaults")) > 100
     try:
@@ -80,71 +68,6 @@ def grows(work: Callable[[int], object], size: int) -> str:
             return ""
         told = f"{took[0]:.3f} s, then {took[1]:.3f} s"
     return told
-
-
-def compiled(value: object) -> list[re.Pattern[Any]]:
-    """The regular expressions that a value stands for."""
-    if isinstance(value, Late):
-        return [value.compiled()]
-    return [value] if isinstance(value, re.Pattern) else []
-
-
-def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """Every regular expression of the product, with where it stands."""
-    for module in pkgutil.walk_packages(signet_sync.__path__, "signet_sync."):
-        if not module.name.endswith("__main__"):
-            for name, value in vars(importlib.import_module(module.name)).items():
-                values = value if isinstance(value, (list, tuple)) else [value]
-                yield from ((f"{module.name}.{name}", pattern) for one in values for pattern in compiled(one))
-    yield from ((f"providers.txt {form.form}", form.pattern) for form in forms())
-
-
-# Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.
-SHORT = {
-    "signet_sync.statements.sections._AND",
-    "signet_sync.storage.writing._TEMPORARY_NAME",
-}
-METHODS = "match|fullmatch|search|finditer|findall|sub|subn|split"
-
-
-def methods(where: str) -> set[str]:
-    """What the module that a pattern stands in does with it, as its text says: `match`, `sub` and so on."""
-    module, _, name = where.rpartition(".")
-    if module not in sys.modules:
-        return set()
-    return set(re.findall(rf"\b{name}\.({METHODS})\b", inspect.getsource(sys.modules[module])))
-
-
-def is_anchored(places: Iterable[str]) -> bool:
-    """Whether a pattern is only ever matched against a whole text or at a place, never looked for."""
-    used = set[str]().union(*map(methods, places))
-    return bool(used) and used <= {"match", "fullmatch"}
-
-
-@pytest.mark.slow
-def test_no_pattern_takes_longer_than_the_text() -> None:
-    found: dict[re.Pattern[Any], list[str]] = {}
-    for where, pattern in patterns():
-        found.setdefault(pattern, []).append(where)
-    slow = []
-    for pattern, places in found.items():
-        anchored = is_anchored(places)
-        for unit in UNITS if not SHORT & set(places) else ():
-
-            def look(
-                size: int, pattern: re.Pattern[Any] = pattern, unit: str = unit, anchored: bool = anchored
-            ) -> None:
-                text: Any = "\n" * (not anchored) + unit * (size // len(unit))
-                text = text.encode() if isinstance(pattern.pattern, bytes) else text
-                if anchored:
-                    pattern.match(text)
-                    pattern.fullmatch(text)
-                else:
-                    deque(pattern.finditer(text), 0)
-
-            if told := grows(look, 3_000):
-                slow.append((places, unit, told))
-    assert slow == []
 
 
 @pytest.mark.slow

@@ -577,21 +577,6 @@ def said_again(scene: Scene) -> None:
     scene.ask("remember", f"Note that {line('memory')}.", "--session", ID, code=2)
 
 
-def a_journal_that_comes_late(scene: Scene) -> None:
-    """The inputs of an ending that nobody finished, as a state folder of another time holds them."""
-    # In another vault: an agent that runs here would finish it under its first name.
-    elsewhere = Vault(scene.kept("elsewhere"))
-    begun(elsewhere, session_id="zz", session_key="zz", transcript=line("transcript"))
-    [path] = (elsewhere.state / "journal").glob("*.json")
-    held = journal.take(str(path.parent), path.stem)
-    assert held is not None
-    raw = json.dumps(held.document).replace('"zz"', f'"{ID}"').replace(made.token_for(session_id="zz"), TOKEN)
-    held.release()
-    shutil.rmtree(elsewhere.root)
-    shutil.rmtree(elsewhere.state)
-    journal.begin(str(scene.vault.state / "journal"), path.stem, json.loads(raw)).release()
-
-
 def half_synced(scene: Scene) -> None:
     """Under the names that sync services and editors give it until it is whole it goes, too."""
     passing = (".syncthing.{}.tmp", "~syncthing~{}.tmp", ".~{}", ".{}.icloud", "{}.sb-1a2b3c4d-XyZabc", ".{}.~1a2b3c")
@@ -620,7 +605,6 @@ OTHERS: dict[str, tuple[Callable[[Scene], object], bool]] = {
     "entities of before": (lambda scene: tree_of_before(scene, "entities"), False),
     "pages of before": (pages_of_before, False),
     "jobs that come late": (jobs_that_come_late, False),
-    "a journal that comes late": (a_journal_that_comes_late, False),
     "half synced": (half_synced, False),
     "read again": (read_again, False),
     "said again": (said_again, False),
