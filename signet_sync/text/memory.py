@@ -17,7 +17,6 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.index_words import CJK
-from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
 # The type decides the section of MEMORY.md (`formats.statement.SECTION_OF`).
 TYPES = ("preference", "decision", "constraint", "person", "blocker", "note")
@@ -44,6 +43,8 @@ def clean_text(text: str) -> tuple[str, dict[str, int]]:
     """
     if len(text) > LONGEST * 4:  # the sanitizer would take long for a file that was passed by mistake
         raise _too_long(len(text))
+    from signet_sync.text.sanitizer import sanitize_counted  # slow import; `recall` needs only the glossary
+
     content, redactions = sanitize_counted(text)
     content = content.strip()
     if len(content) > LONGEST:
@@ -69,6 +70,8 @@ def tags_of(given: Iterable[str]) -> tuple[str, ...]:
 
     Raises `UsageError` (`tag-invalid`) for what is no tag, or holds a secret.
     """
+    from signet_sync.text.sanitizer import sanitize_line_counted  # likewise
+
     found = set()
     for text in given:
         line, redactions = sanitize_line_counted(text)
