@@ -50,7 +50,6 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name, find
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.paths import leaves_workspace, targets
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.graph import nodes
 from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.files import TomlText
 from signet_sync.host.harness_settings.settings_text import JsonText
@@ -215,7 +214,7 @@ def _follow(judgement: Judgement) -> None:
         estimate_tokens(line.line)
     if row.source_kind == "manifest":
         return
-    list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
+    list(chunking.pieces(row.content, 1_000))
     sections.items(row.content)
     digest(row.content, project=row.project, harness=row.harness)
 

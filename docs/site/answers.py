@@ -551,7 +551,6 @@ class Expand(TypedDict):
     transcript: ExpandTranscript | None
     labels: dict[str, str]
     tokens: int  # As estimated for language models.
-    children_left_out: NotRequired[int]
     sources: NotRequired[list[ExpandSource]]
     chain: NotRequired[list[ExpandChain]]
     conflicts: NotRequired[list[str]]

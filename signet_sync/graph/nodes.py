@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.handle import Letter, beginning, id_of, make_place_id
+from signet_sync.formats.handle import Letter, beginning, id_of
 from signet_sync.formats.paths import normalize_path
 from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.text import chunking
@@ -19,7 +19,6 @@ from signet_sync.text.sentences import flatten
 SourceType = Literal["summary", "chunk", "compaction", "condensation"]
 NodeKind = Literal["session", "arc", "epoch"]
 
-CHUNK_TOKENS = 1_000
 _TYPES: Mapping[str, tuple[SourceType, Letter]] = {
     "summary": ("summary", "s"), "transcript": ("chunk", "k"), "compaction": ("compaction", "c"),
 }  # fmt: skip
@@ -54,10 +53,9 @@ class GraphNode(NamedTuple):
 
     `source_type` is its provenance, `depth` 0 for an artifact (`kind` session), 1 for an arc, 2 for an epoch.
     `source_ref` is the artifact's path (None for a condensation). `start` and `end` are the character range of the
-    artifact's content: all of it, or its piece for a chunk. A transcript has one row, whose id is that of its first
-    chunk; the chunks are made when they are asked for (`chunks_of`). A condensation carries its own `content`; for
-    others it is None, because their artifact has it. `thread_id` is None for noise. `label` is one line that
-    distinguishes it from others (flattened).
+    artifact's content: all of it, or from a place of a transcript on; a transcript has one row, whose id is that of its
+    beginning. A condensation carries its own `content`; for others it is None, because their artifact has it.
+    `thread_id` is None for noise. `label` is one line that distinguishes it from others (flattened).
     """
 
     agent_id: str
@@ -144,23 +142,6 @@ def _node(source: ArtifactText, thread_id: str | None, place: int) -> GraphNode:
         source.agent_id, beginning(node_id), "session", source_type, 0, source.source_path, thread_id, *session[1:],
         *span_of(source), 0, len(source.content), said or NO_WORDS, None,
     )  # fmt: skip
-
-
-def chunks_of(whole: GraphNode, text: str) -> list[GraphNode]:
-    """Returns the chunks of a transcript in their order; they cover all of its text."""
-    begun = list(chunking.turns(text))
-    pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun))
-    found: dict[str, GraphNode] = {}
-    for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
-        node_id = make_place_id(whole.id, piece.start, whole.end)
-        # One that is shorter than a step between two places has no id of its own.
-        start = found[node_id].start if node_id in found else piece.start
-        label = chunking.first_words(text[start : piece.end], chunking.speaker_at(begun, start)) or NO_WORDS
-        first, last = span or (whole.earliest_us, whole.latest_us)
-        found[node_id] = whole._replace(
-            id=node_id, earliest_us=first, latest_us=last, start=start, end=piece.end, label=label
-        )
-    return [*found.values()] or [whole]
 
 
 # ── projects ──

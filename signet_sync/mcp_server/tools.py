@@ -221,9 +221,7 @@ def memory_expand(
     """Follow an id, path or session to its source: the full text, what is around it, the passage of the transcript.
     Use it when a hit or a line of MEMORY.md says too little.
     """
-    found = memory.ask("expand", handle=handle, budget=budget, counted=memory.counts)
-    left = found.get("children_left_out")
-    return found, f"{left} more below are not listed" if left else None
+    return memory.ask("expand", handle=handle, budget=budget, counted=memory.counts), None
 
 
 @_tool("Context", lambda found: str(found["text"]), shared="The workspace's identity files.")

@@ -102,8 +102,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
         texts = words_of(database, agent_id, record.ids)
         for one in record.at_prompts:
             if one.startswith("k-") and (chunk := neighbours.node(database, agent_id, one)) is not None:
-                passage = neighbours.find_passage(database, chunk, one)
-                texts[one] = neighbours.node_text(database, passage)[:_PASSAGE]
+                texts[one] = neighbours.node_text(database, chunk)[:_PASSAGE]
     start = dict.fromkeys(one for one in record.at_start if one in record.ids)
     return {
         "session_id": session_id or None,

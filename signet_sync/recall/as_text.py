@@ -70,8 +70,6 @@ def list_expanded_lines(
         listed = sum(one in labels for one in ids[:LABELLED])
         if listed < len(ids):
             yield f"    and {len(ids) - listed} more{rest}"
-    if document.get("children_left_out"):
-        yield f"\n  {document['children_left_out']} more below are not listed"
     if node["text"] and not is_passage:
         yield f"\n{node['text']}"
     transcript = document["transcript"]

@@ -25,13 +25,11 @@ from signet_sync.text.sentences import basename, drop_rest
 from signet_sync.text.token_estimate import cut, ending, estimate_tokens, line_about
 
 BUDGET = 2_000
-MOST_CHILDREN = 100
 _LEFT_OUT = "[The rest is left out here; a larger budget shows more.]"
 _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
 _SEARCHED = 4 << 20  # characters of a transcript that are searched for a statement's words
 _LINES_BEFORE = 3
-_BESIDE = 4  # places of a transcript
 
 
 @dataclass(slots=True)
@@ -99,39 +97,31 @@ def _walk_node(database: Database, agent_id: str, node_id: str) -> _Found | None
     node = neighbours.node(database, agent_id, node_id)
     if node is None:
         return None
-    children = neighbours.children(database, agent_id, node_id)
-    left_out = len(children) - MOST_CHILDREN
-    found = _Found(
-        {},
-        "",
-        parents=neighbours.parents(database, agent_id, node_id) or ([node.thread_id] if node.thread_id else []),
-        children=children[:MOST_CHILDREN],
-        more={"children_left_out": left_out} if left_out > 0 else {},
-    )
-    if not node.depth:
-        beside = _BESIDE if node.source_type == "chunk" else neighbours.SIBLINGS
-        found.siblings = neighbours.siblings(database, node, beside)
-        session = SessionRef(agent_id, node.session_token or "", node.session_id or "", None)
-        found.memories = neighbours.memories_and_statements(database, session)
-        found.transcript = _find_transcript(database, [session], node.latest_us)
-    if node.source_type == "chunk":
-        passage = neighbours.find_passage(database, node, node_id)
-        node = node._replace(label=passage.label) if node_id == node.id else passage
-        found.transcript = node.source_ref or "", neighbours.node_text(database, node)  # its own words: all of its text
-    found.text = neighbours.node_text(database, node)
-    found.node = {
-        "id": node.id,
-        "kind": node.source_type,
-        "agent_id": agent_id,
+    about = _describe(agent_id, node.id, node.source_type, node.label) | {
         "session_token": node.session_token,
         "depth": node.depth,
         "session_id": node.session_id,
-        "label": node.label,
         "thread": node.thread_id,
         "path": node.source_ref,
         "earliest": iso(node.earliest_us),
         "latest": iso(node.latest_us),
-    } | ({"level": node.kind} if node.depth else {})
+    }
+    found = _Found(
+        about,
+        neighbours.node_text(database, node),
+        parents=neighbours.parents(database, agent_id, node_id) or ([node.thread_id] if node.thread_id else []),
+        children=neighbours.children(database, agent_id, node_id),
+    )
+    if node.depth:
+        about["level"] = node.kind
+        return found
+    session = SessionRef(agent_id, node.session_token or "", node.session_id or "", None)
+    found.siblings = neighbours.siblings(database, node)
+    found.memories = neighbours.memories_and_statements(database, session)
+    if node.source_type == "chunk":
+        found.transcript = node.source_ref or "", found.text  # its own words: all of its text
+    else:
+        found.transcript = _find_transcript(database, [session], node.latest_us)
     return found
 
 

@@ -9,7 +9,7 @@ else at paragraphs, lines, spaces.
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -200,25 +200,6 @@ def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> I
             piece = _part_of_turn(text, start, stops[following], limit)
         yield piece
         start = piece.end
-
-
-def times(begun: Iterable[TurnStart], cuts: Sequence[ChunkSpan]) -> Iterator[tuple[int, int] | None]:
-    """Yields for each piece its first and last time by the headings of the text's turns, None while none is known.
-
-    A piece that begins within a turn begins at that turn's time; a turn without a time has that of the one before.
-    """
-    coming = iter(begun)
-    turn = next(coming, None)
-    now: int | None = None
-    for piece in cuts:
-        first = last = None if turn is not None and turn.start == piece.start else now
-        while turn is not None and turn.start < piece.end:
-            now = now if turn.at is None else turn.at
-            if now is not None:
-                first = now if first is None else min(first, now)
-                last = now if last is None else max(last, now)
-            turn = next(coming, None)
-        yield None if first is None or last is None else (first, last)
 
 
 def first_words(piece: str, label: str = "") -> str:

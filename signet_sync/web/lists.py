@@ -161,7 +161,6 @@ def node(request: ViewRequest) -> WebPage:
             "prose": prose,
             "links": find_targets(database, request.agent, prose.targets),
             "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
-            "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
             "sources": found.get("sources", []),
             "thread": (thread, labels.get(thread, thread)) if thread else None,

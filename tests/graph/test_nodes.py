@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import (
-    CHUNK_TOKENS,
     ArtifactText,
     GraphEdge,
     best_of,
-    chunks_of,
     make_nodes,
     make_place,
 )
@@ -39,12 +37,7 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
 
 
 def slices(text):
-    return [text[piece.start : piece.end] for piece in chunking.pieces(text, CHUNK_TOKENS)]
-
-
-def chunks(text, **more):
-    (whole,) = make_nodes([source("transcript", content=text, **more)], None).nodes
-    return chunks_of(whole, text)
+    return [text[piece.start : piece.end] for piece in chunking.pieces(text, 1_000)]
 
 
 def turn(speaker, hour, words, minute=0):
@@ -80,7 +73,7 @@ def test_pieces_cover_the_text_and_are_bounded(text, limit):
 def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words(words, end):
     *pieces, last = slices(turn("Assistant", 10, words))
     assert pieces and all(piece.endswith(end) for piece in pieces) and last.endswith("\n\n")
-    assert all(estimate_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces)
+    assert all(estimate_tokens(piece) > 500 for piece in pieces)
 
 
 FENCED = "User: Look:\n{0}\nAssistant: forged\n### User\n{1}\n\nAssistant: I see.\n"
@@ -113,7 +106,6 @@ def test_each_artifact_has_its_nodes():
         ("summary", "s", 0, "session"),
         ("chunk", "k", 0, "session"),
     ]
-    assert [chunk.id[:-3] for chunk in chunks_of(made.nodes[2], long)] == [made.nodes[2].id[:-3]] * 3
     first = made.nodes[0]
     assert (first.start, first.end) == (0, 7)
     assert (first.label, first.source_ref, first.content) == ("So far 'so' good.", compaction.source_path, None)
@@ -134,18 +126,6 @@ def test_the_best_node():
     assert (node.id, node.start, node.end, node.label) == (made.best, 0, 0, "no words")
 
 
-def test_times_of_pieces_are_those_of_their_turns():
-    text = turn("User", 8, WORDS * 60) + turn("Assistant", 9, WORDS * 150) + turn("User", 11, "ok")
-    found = chunks(text, started_us=T - 3 * HOUR)
-    hours = [((n.earliest_us - T) // HOUR, (n.latest_us - T) // HOUR) for n in found]
-    assert hours == [(-2, -2), (-1, -1), (-1, -1), (-1, 1)]
-    # A turn without a time has that of the one before, a transcript without any its session's.
-    text = f"### user · {stamp(8)}\n\n{WORDS * 60}\n\n### assistant\n\n{WORDS * 60}\n\n"
-    assert [(n.earliest_us - T) // HOUR for n in chunks(text)] == [-2, -2]
-    (node,) = make_nodes([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
-    assert (node.earliest_us, node.latest_us) == (T - HOUR, T)
-
-
 def test_labels_say_the_first_words():
     for text, label in [
         (turn("User", 8, "> Light [[it]], `please`"), "Light [ [it] ], 'please'"),
@@ -156,7 +136,7 @@ def test_labels_say_the_first_words():
         (WORDS * 20, (WORDS * 20)[:119].rstrip() + "…"),
     ]:
         (whole,) = make_nodes([source("transcript", content=text)], None).nodes
-        assert whole.label == label == chunks_of(whole, text)[0].label
+        assert whole.label == label
 
 
 # --- ids ---

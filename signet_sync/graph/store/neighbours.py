@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.handle import beginning, make_place_id, place_of, place_step
 from signet_sync.formats.timestamps import day_of
-from signet_sync.graph.nodes import GraphNode, chunks_of
+from signet_sync.graph.nodes import NO_WORDS, GraphNode
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, STATEMENTS, path_of
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at, text_of
-from signet_sync.text.chunking import speaker_at, turns
+from signet_sync.text.chunking import first_words, speaker_at, turns
 from signet_sync.text.sentences import flatten
 
 SIBLINGS = 10
 LINKED = 50
 _NEAR = 1_000  # characters of a turn before a place
+_PAGE = 4_000  # characters of a transcript from one place that is offered to the next
 
 _NODE = ", ".join(GraphNode._fields)
 
@@ -28,37 +29,30 @@ _NODE = ", ".join(GraphNode._fields)
 
 
 def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
-    """Returns a node of the graph; for a place in a transcript the chunk that has it."""
+    """Returns a node of the graph; for a place in a transcript what that holds from there on."""
     row = f"select {_NODE} from {NODES} where agent_id = ? and id = ?"
     for found in database.execute(row, (agent_id, beginning(node_id))):
         whole = GraphNode(*found)
-        if whole.source_type != "chunk":
-            return whole
-        place = place_of(node_id, whole.end)
-        return next(one for one in reversed(chunks(database, whole)) if one.start <= place)
+        return whole if whole.id == node_id else _find_passage(database, whole, node_id)
     return None
 
 
-def chunks(database: Database, of: GraphNode) -> list[GraphNode]:
-    """Returns the chunks of the transcript that a node is of."""
-    text = text_at(database, of.source_ref or "")
-    return chunks_of(of._replace(id=beginning(of.id), end=len(text)), text)
+def _find_passage(database: Database, whole: GraphNode, node_id: str) -> GraphNode:
+    """Returns what a transcript holds from the turn of a place on, of a long turn from the line there.
 
-
-def find_passage(database: Database, chunk: GraphNode, node_id: str) -> GraphNode:
-    """Returns what a chunk and those after it hold from the turn of a place on, under the place's id.
-
-    Of a long turn only what is at the place. The label is who speaks.
+    The label is who speaks.
     """
-    text = text_at(database, chunk.source_ref or "")
+    text = text_at(database, whole.source_ref or "")
     place, begun = place_of(node_id, len(text)), list(turns(text))
     here = [one for one in begun if place - place_step(len(text)) < one.words <= place]
     turn = here[0] if here else next((one for one in reversed(begun) if one.start <= place), None)
-    near = turn is not None and place - turn.start < _NEAR
-    start = turn.start if turn is not None and near else text.rfind("\n", 0, place) + 1
-    label = turn.label if turn is not None and turn.label else chunk.label
-    first, last = (chunk.earliest_us, chunk.latest_us) if turn is None or turn.at is None else (turn.at, turn.at)
-    return chunk._replace(id=node_id, start=start, end=len(text), label=label, earliest_us=first, latest_us=last)
+    if turn is None:
+        return whole._replace(id=node_id, end=len(text))
+    near = place - turn.start < _NEAR
+    start = turn.start if near else text.rfind("\n", place - _NEAR, place) + 1 or place
+    first, last = (whole.earliest_us, whole.latest_us) if turn.at is None else (turn.at, turn.at)
+    label = turn.label or whole.label
+    return whole._replace(id=node_id, start=start, end=len(text), label=label, earliest_us=first, latest_us=last)
 
 
 def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
@@ -83,22 +77,21 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     )
 
 
-def siblings(database: Database, of: GraphNode, limit: int) -> list[str]:
+def siblings(database: Database, of: GraphNode) -> list[str]:
     """Returns the nodes beside one of a session, nearest first: the other summaries and compactions of that.
 
-    For a chunk: those around it in its transcript.
+    For a transcript: where it goes on, and what was before.
     """
-    if of.source_type != "chunk":
-        return _ids(
-            database,
-            f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
-            " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
-            (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, limit),
-        )
-    ids = [one.id for one in chunks(database, of)]
-    own = ids.index(of.id)  # of two that are equally near, the one before it comes first
-    near = sorted(range(len(ids)), key=lambda place: (abs(place - own), place))
-    return [ids[place] for place in near[1 : limit + 1]]
+    if of.source_type == "chunk":
+        places = [of.start + _PAGE] if of.start + _PAGE < of.end else []
+        places += [max(of.start - _PAGE, 0)] if of.start else []
+        return [make_place_id(of.id, place, of.end) for place in places]
+    return _ids(
+        database,
+        f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
+        (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, SIBLINGS),
+    )
 
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> tuple[list[str], list[str]]:
@@ -189,13 +182,13 @@ def _ids(database: Database, sql: str, bindings: Sequence[Any]) -> list[str]:
 LABEL = 80
 
 
-def excerpt(database: Database, path: str, start: int = 0, end: int | None = None) -> str:
-    """Returns the characters of an artifact from `start` to `end` (None: the end of its content).
+def excerpt(database: Database, path: str, start: int = 0) -> str:
+    """Returns the content of an artifact from a character on.
 
-    If they begin within a turn, a line before them names its speaker.
+    If it begins within a turn, a line before it names its speaker.
     """
     text = text_at(database, path)
-    piece = text[start:end]
+    piece = text[start:]
     if start:
         words = piece.lstrip("\n")
         begun, at = list(turns(text)), start + len(piece) - len(words)
@@ -206,9 +199,7 @@ def excerpt(database: Database, path: str, start: int = 0, end: int | None = Non
 
 def node_text(database: Database, node: GraphNode) -> str:
     """Returns a node's text: a condensation's own, else its part of the artifact."""
-    if node.source_ref is None:
-        return node.content or ""
-    return excerpt(database, node.source_ref, node.start, node.end)
+    return node.content or "" if node.source_ref is None else excerpt(database, node.source_ref, node.start)
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
@@ -243,13 +234,10 @@ _LABELS = {
 def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
     """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
-    pieces: dict[str, GraphNode] = {}
     for thing in ids:
-        if beginning(thing) != thing and thing not in pieces:
-            whole = node(database, agent_id, thing)
-            pieces |= {one.id: one for one in chunks(database, whole)} if whole is not None else {}
-        if (chunk := pieces.get(thing)) is not None:
-            found[thing] = f"chunk {day_of(chunk.latest_us)} · {flatten(chunk.label, LABEL)}"
+        if beginning(thing) != thing and (place := node(database, agent_id, thing)) is not None:
+            said = first_words(text_at(database, place.source_ref or "")[place.start :], place.label)
+            found[thing] = f"chunk {day_of(place.latest_us)} · {flatten(said or NO_WORDS, LABEL)}"
             continue
         for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):
             day = when if isinstance(when, str) else day_of(when)
