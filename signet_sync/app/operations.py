@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.storage.files import require_root
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.sync.store import counts
 
@@ -58,7 +57,9 @@ def recall(
 
 def _harness_files(place: IndexPlace, database: Database, agent: str) -> Iterable[HarnessFile]:
     """Returns what harnesses give to the agent's sessions; an index that was made elsewhere names no place here."""
-    if place.chosen is not None and place.chosen != place.state().database:
+    from signet_sync.capture import store
+
+    if not store.has_any(database) or (place.chosen is not None and place.chosen != place.state().database):
         return ()
     from signet_sync.capture.harness_files import harness_files
 
@@ -126,6 +127,7 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
 def context(place: IndexPlace, agent: str, *, now_us: int | None = None, **given: Any) -> Document:
     """Composes the context of a session's start: `pages.operations.compose_at_start`."""
     from signet_sync.pages.operations import compose_at_start
+    from signet_sync.storage.files import require_root
 
     require_root(place.root)
     return compose_at_start(place, agent, now=now_us, **given)

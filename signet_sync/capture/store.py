@@ -31,6 +31,11 @@ class TranscriptState(NamedTuple):
     folder: str = ""
 
 
+def has_any(database: Database) -> bool:
+    """Returns whether any transcript was read."""
+    return bool(database.value("select exists(select 1 from captures)"))
+
+
 def folders(database: Database, harness: str, agent_id: str) -> list[tuple[str, str]]:
     """Returns where a harness's newest transcripts of an agent were read, each with its session's folder."""
     return list(

@@ -17,8 +17,7 @@ from signet_sync.cli.parsing import Moment, OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
-from signet_sync.formats.snapshot import LARGEST
-from signet_sync.formats.timestamps import local_day
+from signet_sync.formats.timestamps import LAST_US, local_day
 from signet_sync.recall.as_text import handle_of, list_expanded_lines, newest_paths, session_lines, split_turns
 
 _COMMIT = late(r"[0-9a-fA-F]{7,64}")
@@ -55,7 +54,7 @@ def recall(
     Memories that are found often, by several queries, are promoted into MEMORY.md: see dream.
     """
     text = " ".join(query)
-    period = None if since is None and until is None else [since or 0, LARGEST if until is None else until]
+    period = None if since is None and until is None else [since or 0, LAST_US if until is None else until]
     if sum(map(bool, (query, commit, file))) != 1:
         raise UsageError("give words, or --commit, or --file", hint="signet-sync recall --help shows all of them")
     if commit and not _COMMIT.fullmatch(commit):

@@ -13,6 +13,7 @@ from signet_sync.formats.lazy_pattern import late
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
+LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
 
 _ISO = late(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt]|[ \u00a0]+)(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?"

@@ -190,8 +190,7 @@ def memory_recall(
     """Ask what was decided or said in past and running sessions, before you assume that it was not. Follow a hit's id
     with memory_expand.
     """
-    from signet_sync.formats.snapshot import LARGEST
-    from signet_sync.formats.timestamps import parse_moment
+    from signet_sync.formats.timestamps import LAST_US, parse_moment
 
     asked_us = now_us()
     begins = None if since is None else parse_moment(since, asked_us)
@@ -202,7 +201,7 @@ def memory_recall(
         query=query,
         limit=limit,
         now_us=asked_us,
-        period=None if begins is None else [begins, LARGEST],
+        period=None if begins is None else [begins, LAST_US],
         project=project,
         shared=memory.shared,
         counted=memory.counts,

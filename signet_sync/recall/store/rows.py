@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import apsw
 
 from signet_sync.formats.handle import make_place_id
-from signet_sync.formats.timestamps import parse_instant
+from signet_sync.formats.timestamps import LAST_US, parse_instant
 from signet_sync.recall.query import Term
 from signet_sync.storage.database.batches import WHOLE
 from signet_sync.storage.database.connection import Database
@@ -15,7 +15,6 @@ from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import WITHIN, Place, range_of, text_of
 from signet_sync.text.index_words import project_word
 
-_LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
 _TOKENS = ("unicode61", ["remove_diacritics", "2"])
 _TEXT = (
     "t.first, t.last, t.tier, coalesce(t.name, a.source_path),"
@@ -71,7 +70,7 @@ def ranges(
     """Returns the ranges of numbers that an agent's texts have; empty ones are left out."""
     kinds = [2, 3] if statements else [0, 2, 3]
     kinds = kinds if private else [kind for kind in kinds if not kind % 2]
-    since, until = period or (0, _LAST_US)
+    since, until = period or (0, LAST_US)
     together = period is None and private
     some = [kinds] if together else [[kind] for kind in kinds]
     found = (range_of(database, agent_id, since, until, one) for one in some)
