@@ -825,7 +825,7 @@ class RemovePlan(TypedDict):
     quoted_in: list[str]
 
 
-class RemoveDone(TypedDict):
+class RemoveRemoved(TypedDict):
     agent_id: str
     session_token: str  # The name of a session: the 16 characters by which its files are called.
     tombstone: str  # The file that keeps the session from coming back.
@@ -834,12 +834,12 @@ class RemoveDone(TypedDict):
     removed_rows: int
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
     foreign: list[str]
-    quoted_in: list[str]
     entity_lines: list[RemoveEntityLine]  # What entity files lost.
 
 
-class RemoveSeveral(TypedDict):
-    removals: list[RemoveDone]
+class RemoveDone(TypedDict):
+    removals: list[RemoveRemoved]
+    quoted_in: list[str]  # Of other sessions.
 
 
 class RemoveLifted(TypedDict):
@@ -854,7 +854,7 @@ class RemoveLifted(TypedDict):
     present: list[str]
 
 
-Remove = RemovePlan | RemoveDone | RemoveSeveral | RemoveLifted
+Remove = RemovePlan | RemoveDone | RemoveLifted
 
 
 class RedactRedacted(TypedDict):

@@ -165,7 +165,7 @@ def _count(database: Database, root: str) -> dict[str, Any]:
         },
         "violations": [row[0] for row in database.execute("select path from violations order by path limit 20")],
         "entity_drift": database.value("select count(*) from garden_drift"),
-        "backlog": passes.count_waiting(database) + passes.unread(database),
+        "backlog": passes.count_waiting(database) + (passes.get(database, "unread") or 0),
         "memory": {agent: count_remembered(database, agent) for agent in agents},
         "receipt": receipt(database, state_dir.locate(root), now_us()),
         "meaning": progress or None,

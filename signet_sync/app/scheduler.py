@@ -236,7 +236,7 @@ class Scheduler:
 
     def _release_memory(self) -> None:
         """Releases the memory that only a scan of everything needs, before days of idling; the C library keeps it."""
-        self.workspace.database.shrink()
+        self.workspace.database.execute("pragma shrink_memory")
         if sys.platform == "linux":
             with suppress(OSError, AttributeError):
                 ctypes.CDLL(None).malloc_trim(0)

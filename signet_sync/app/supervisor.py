@@ -61,11 +61,11 @@ class DatabaseSupervisor:
         if is_suspect(database.path):
             examine(database)
         elif deeper:
-            before = parse_instant(passes.read_examined(database))
+            before = parse_instant(passes.get(database, "examined_at") or "")
             if before is None or abs(at_us - before) > EXAMINE_EVERY:
                 examine(database, native_tables())
                 with database.transaction():
-                    passes.record_examined(database, iso(at_us))
+                    passes.put(database, "examined_at", iso(at_us))
 
     def move_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `ensure_open` creates a new one."""

@@ -145,7 +145,7 @@ def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) 
 def _list_going(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
     """Yields the files here that imported tombstones cover."""
     counting = Tombstones(tombstones)
-    judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us))
     for name in files.listing(workspace.root, MEMORY, "") if counting else ():
         path = f"{MEMORY}/{name}"
         if find_carried_token(name) in counting.tokens:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 @command("--now", "--json")
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
-@click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
 def check(context: Context, /, **asked: Any) -> int:
     """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.

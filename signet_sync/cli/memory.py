@@ -107,10 +107,10 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
     from signet_sync.privacy import remove as forget_operations
 
     with context.opened(lasting=True, touch_nothing=dry_run) as workspace:
-        found = forget_operations.find_memory(workspace, context.agent, memory)
-        text = display(found.content if found else "(no row of it is left)")
+        found = forget_operations.require_memory(workspace.database, context.agent, memory)
+        text = display(found.content)
         if dry_run:
-            document = {"id": found.id if found else memory, "dry_run": True, "text": found.content if found else None}
+            document = {"id": found.id, "dry_run": True, "text": found.content}
             context.answer(document, f"{text}\nnothing was forgotten (--dry-run)")
             return
         if sys.stdin.isatty() and not context.as_json:  # a program that calls this has asked
@@ -120,8 +120,7 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
 
     def show() -> None:
         gone = done.memory
-        what = f"{gone.type}, remembered {local_day(gone.created_at)}" if gone is not None else "no row of it was left"
-        click.echo(f"forgot ^{done.id} ({what})")
+        click.echo(f"forgot ^{gone.id} ({gone.type}, remembered {local_day(gone.created_at)})")
         if done.pending:
             click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
         pages = head_page(context.agent), dream_page(context.agent)

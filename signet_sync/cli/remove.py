@@ -87,14 +87,19 @@ def remove(
         context.confirm(f"remove {files}{more} for good?", yes=yes, listing=list_all)
         if redacting:
             quotes.redact(workspace, quoted, reason, context.now_us)
-        done = [removals.remove(workspace, one, reason, context.now_us, quoted_in=quoted.places) for one in plans]
+        done = [removals.remove(workspace, one, reason, context.now_us) for one in plans]
     documents = [one._asdict() | {"entity_lines": [line._asdict() for line in one.entity_lines]} for one in done]
 
     def show() -> None:
         for one in done:
-            _show_removed(context, one, redacted=redacting)
+            _show_removed(context, one)
+        for path in quoted.places:
+            if redacting:
+                click.echo(f"  quoted it, redacted: {path}")
+            else:
+                click.secho(f"  of another session, still quotes it: {display(path)}", fg="yellow")
 
-    context.answer(documents[0] if len(documents) == 1 else {"removals": documents}, show)
+    context.answer({"removals": documents, "quoted_in": list(quoted.places)}, show)
     return 1 if any(one.pending for one in done) else 0
 
 
@@ -155,7 +160,7 @@ def _show_taken(lines: Sequence[TakenLine]) -> None:
         click.echo(f"  from {where}: {flatten(line.text, 160)}")
 
 
-def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> None:
+def _show_removed(context: Context, done: RemoveResult) -> None:
     files, rows = count_noun(len(done.removed_paths), "file"), count_noun(done.removed_rows, "row")
     click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
@@ -165,11 +170,6 @@ def _show_removed(context: Context, done: RemoveResult, *, redacted: bool) -> No
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     paths = [*done.removed_paths, head_page(done.agent_id)]
     show_remedy(context, done.git_history, "still contains the text", paths)
-    for path in done.quoted_in:
-        if redacted:
-            click.echo(f"  quoted it, redacted: {path}")
-        else:
-            click.secho(f"  of another session, still quotes it: {display(path)}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
 
@@ -245,8 +245,7 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
             if coming.files:
                 question = f"redact {count_noun(len(coming.files), 'file')} for good?"
                 context.confirm(question, yes=yes, listing=lambda: _list_redacted(coming))
-            with context.progress("redacting") as advance:
-                done = redactions.redact(workspace, paths, reason or "", context.now_us, progress=advance)
+            done = redactions.redact(workspace, paths, reason or "", context.now_us)
     document = {
         "dry_run": dry_run,
         "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],

@@ -103,7 +103,7 @@ def _run(
         request = text_sha256(canonical({"actor": caller["actor"], **fields}))
     with state_dir.workspace_lock(workspace.state):
         before = entities_store.page_inputs(workspace.database, agent_id)
-        if deriving.is_stale(workspace.database, workspace.pipeline):
+        if deriving.stale(workspace.database, workspace.pipeline):
             # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
             engine.run_locked(workspace, Request(now_us=now_us))
         repo = EntityRepository(workspace, agent_id, now_us)

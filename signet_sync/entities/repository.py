@@ -48,7 +48,7 @@ from signet_sync.formats.paths import agent_folder
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files, writing
-from signet_sync.storage.files import reading, split_path
+from signet_sync.storage.files import folder, split_path
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import flatten, unescape
@@ -74,11 +74,11 @@ class EventLog:
         self._decoded = dict[str, Event | Finding]()
         # An unreadable log must not be taken for an empty one.
         try:
-            with reading(self.root, self._folder) as folder:
-                names = folder.names()
+            with folder(self.root, self._folder) as descriptor:
+                names = os.listdir(descriptor)
         except FileNotFoundError:
             # An unmounted vault has no event log either, but none may be started there.
-            with reading(self.root, ""):
+            with folder(self.root, ""):
                 names = []
         for name in sorted(names):
             page = parse_ledger_page(f"{self._folder}/{name}")

@@ -6,8 +6,8 @@ only then.
 
 from __future__ import annotations
 
+import os
 import re
-import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, OF_AGENT, agent_f
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.storage import files
-from signet_sync.storage.files import reading
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Workspace
 
@@ -245,21 +244,14 @@ def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
     found: dict[str, Signature] = {}
     where = entities_folder(agent_id)
     try:
-        with reading(root, where) as top:
-            for kind in FOLDERS.values():
-                with top.inside(kind) as entities:
-                    if entities is None:
-                        continue
-                    for name in filter(str.isprintable, entities.names()):
-                        with entities.inside(name) as entity:
-                            if entity is None:
-                                continue
-                            for file in FILES:
-                                status = entity.status(f"{file}.md")
-                                if status is not None and stat.S_ISREG(status.st_mode):
-                                    found[f"{where}/{kind}/{name}/{file}.md"] = files.signature_of(status)
+        with files.folder(root, where):
+            pass
     except FileNotFoundError:
         return None
+    for kind in FOLDERS.values():
+        with suppress(FileNotFoundError, WorkspaceError), files.folder(root, f"{where}/{kind}") as descriptor:
+            names = [name for name in os.listdir(descriptor) if name.isprintable()]
+            found |= files.signatures(root, [f"{where}/{kind}/{name}/{file}.md" for name in names for file in FILES])
     return found
 
 

@@ -123,7 +123,7 @@ def _remove(workspace: Workspace, one: Mapping[str, str], now_us: int) -> str:
         quoted = quotes.find_quotes(workspace, plans)
         if quoted.places:
             quotes.redact(workspace, quoted, why, now_us)
-        done = [remove.remove(workspace, plan, why, now_us, quoted_in=quoted.places) for plan in plans]
+        done = [remove.remove(workspace, plan, why, now_us) for plan in plans]
     except (SignetSyncError, OSError) as error:
         return f"failed: {sanitize_line(reason(error))}"
     pending = sum(len(each.pending) for each in done)

@@ -1,7 +1,7 @@
 """Merges generated text between markers with people's text around it, so that no word of a person is lost."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -167,43 +167,3 @@ def neutral(text: str) -> str:
     for mark in (OPENING, CLOSING):
         text = text.replace(mark, f"‹{mark[1:-1]}›")
     return text
-
-
-# ── what is wrong with a page ──
-
-_ROW = late(
-    r"- \d{4}-\d\d-\d\dT[^|]+ \| session=[^|]* \| project=[^|]* \| (?P<sentence>.*?) \[\[(?P<path>[^]|]+)\|(?:summary|"
-    r"transcript|compaction)\]\]"
-)
-
-
-class PageFault(NamedTuple):
-    """A line of a page that is not what it should be."""
-
-    line: int
-    code: str
-    message: str
-
-
-def page_faults(data: bytes, sentences_of: Callable[[str], Collection[str]]) -> list[PageFault]:
-    """Lists what is wrong with the generated part of a page; empty for a page without one.
-
-    `sentences_of` returns the sentences that a row may show for the artifact at a path, none if there is no valid one.
-    """
-    if BEGIN not in data or is_signets(data):
-        return []
-    begins = data[: data.index(BEGIN)].count(b"\n") + 1
-    text = read_generated(data)
-    if text is None:
-        return [PageFault(begins, "page-edited", "the part between the marks is not as it was written")]
-    found = []
-    for number, line in enumerate(text.split("\n"), begins + 1):
-        row = _ROW.match(line)
-        if row is None:
-            continue
-        sentences = sentences_of(row["path"])
-        if not sentences:
-            found.append(PageFault(number, "page-stale", f"it shows {row['path']}, which is no valid artifact"))
-        elif row["sentence"] not in sentences:
-            found.append(PageFault(number, "page-stale", f"its sentence is not the one of {row['path']}"))
-    return found

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.digest.summary import derive_digest
 from signet_sync.entities import queries as entities_queries
 from signet_sync.entities import stage
 from signet_sync.errors import ConfigError
-from signet_sync.formats import frontmatter, managed_block
-from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
+from signet_sync.formats import frontmatter
+from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
@@ -24,13 +22,11 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.sync import planner
-from signet_sync.sync.index_records import PROBLEMS, Judgement, Row
+from signet_sync.sync.index_records import PROBLEMS, Judgement
 from signet_sync.sync.indexing import look
-from signet_sync.sync.planner import JudgeContext
 from signet_sync.sync.reading import judge_paths
 from signet_sync.sync.store import violations
 from signet_sync.sync.workspace import Pass, Request, Workspace
-from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
 
 @dataclass(slots=True)
@@ -54,13 +50,11 @@ def check(
     *,
     now_us: int,
     database: Database | None = None,
-    pages: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
-    `pages` compares the rows of every MEMORY.md with their artifacts.
     """
     require_root(root)
     checked = CheckResult()
@@ -97,8 +91,6 @@ def check(
         checked.judgements += filter(None, (planner.judge_missing(path, judging) for path in gone))
     _notes(root, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
-    if pages:
-        _pages(root, checked, judging, settings.max_file_bytes)
     if any(stage.has_folder(root, owner) for owner in stage.possible_agents(root)):
         _entities(workspace, checked, database, now_us)
     return checked
@@ -158,43 +150,6 @@ def _entities(workspace: Workspace, checked: CheckResult, database: Database | N
         else:
             checked.notes.append({"path": one.path, "code": one.code, "message": one.message})
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
-
-
-def _pages(root: str, checked: CheckResult, judging: JudgeContext, limit: int) -> None:
-    """Compares the rows of every agent's page with the artifacts that they name."""
-    rows = {j.path: j.row for j in checked.judgements}
-    names: list[str] = []
-
-    def row_of(path: str, *, whole: bool = False) -> Row | None:
-        if path not in rows or whole:
-            found = files.read(root, path, limit) if path.startswith(f"{MEMORY}/") else None
-            rows[path] = planner.judge(path, found, judging).row if isinstance(found, Found) else None
-        return rows[path]
-
-    def sentences_of(path: str) -> list[str]:
-        row = row_of(path)
-        if row is None or row.ledger_sentence is None:
-            return []
-        own = flatten(row.ledger_sentence)
-        if not is_template(own):
-            return [escape(own)]
-        if not names:
-            names.extend(files.listing(root, MEMORY, ""))
-        beside = [name for name in names if row.session_token in name]
-        paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
-        transcripts = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
-        of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
-        of_session.sort(key=lambda one: (one.captured_us, one.source_path))
-        # What rules make of the session's transcripts.
-        sentence = derive_digest(of_session).sentence if of_session else None
-        return [escape(own)] if sentence is None else [escape(own), page_line(sentence)]
-
-    for owner in stage.possible_agents(root):
-        path = head_page(owner)
-        found = files.read(root, path, limit)
-        for fault in managed_block.page_faults(found.raw, sentences_of) if isinstance(found, Found) else ():
-            checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
-            checked.counts["invalid"] += 1
 
 
 def _notes(root: str, checked: CheckResult, now_us: int) -> None:

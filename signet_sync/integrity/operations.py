@@ -141,13 +141,7 @@ def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> Non
         known = frozenset(type(artifact).FIELDS)
         fields = {**artifact.fields(), **dict(unknown_entries(document.head, known))}
         raw = write(fields, document.body.removesuffix("\n"))
-    judgement = planner.judge(
-        path,
-        Found(raw, found.signature),
-        planner.JudgeContext(
-            planner.Tombstones(), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes
-        ),
-    )
+    judgement = planner.judge_bytes(path, raw, workspace.noise, iso(now_us))
     if judgement.verdict != "indexed" or judgement.seal is None:
         raise UsageError(
             f"it cannot be accepted as it is: {judgement.message}",

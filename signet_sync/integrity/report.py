@@ -70,24 +70,11 @@ def describe_pass(workspace: Workspace, outcome: Outcome, now_us: int, *, rebuil
             agent_id: {"memory_md" if name == "path" else name: value for name, value in page._asdict().items()}
             for agent_id, page in outcome.pages.items()
         },
-        "halted": describe_halt(outcome),
+        "halted": None if outcome.cliff is None else {"state": "cliff", **outcome.cliff._asdict()},
         "held": outcome.held or None,
         "trouble": [*workspace.events, *outcome.trouble],
         "entity_drift": [
             {"path": one.path, "code": one.code, "message": one.message, "hint": one.hint}
             for one in entities_store.drift(database)
         ],
-    }
-
-
-def describe_halt(outcome: Outcome) -> dict[str, Any] | None:
-    """Returns the `describe_halt` entry, or None."""
-    if outcome.cliff is None:
-        return None
-    return {
-        "state": "cliff",
-        "would_remove": outcome.cliff.would_remove,
-        "indexed": outcome.cliff.indexed,
-        "message": outcome.cliff.message,
-        "hint": outcome.cliff.hint,
     }

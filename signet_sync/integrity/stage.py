@@ -29,10 +29,10 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     if days and promotions.any_before(database, since):
         with database.transaction():
             promotions.drop_before(database, since)
-            passes.expect(database, "wipe_due")
+            passes.put(database, "wipe_due", 1)
     # Deleted rows are overwritten in the log and in free space; if a reader prevents it, the next pass tries again.
-    if passes.is_due(database, "wipe_due") and database.checkpoint(truncate=True):
+    if passes.get(database, "wipe_due") and database.checkpoint(truncate=True):
         with database.transaction():
             if batches.wipe(database):
-                passes.done(database, "wipe_due")
+                passes.put(database, "wipe_due", 0)
         database.checkpoint(truncate=True)

@@ -21,10 +21,10 @@ from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.database import back_up
-from signet_sync.sync.deriving import publish_pages
+from signet_sync.sync.index_records import Change
 from signet_sync.sync.store import counts, sessions
 from signet_sync.sync.tombstones import is_removed
-from signet_sync.sync.workspace import Outcome, Request, Workspace
+from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 from signet_sync.text.memory import clean_text, derive_tags, memory_id, tags_of
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -73,10 +73,7 @@ def remember(
 
 def first_pass(workspace: Workspace, now_us: int) -> None:
     """Runs the first pass over the vault if there was none; without it the page would show no sessions."""
-    if (
-        deriving.is_stale(workspace.database, workspace.pipeline)
-        and files.status_of(workspace.root, MEMORY) is not None
-    ):
+    if deriving.stale(workspace.database, workspace.pipeline) and files.status_of(workspace.root, MEMORY) is not None:
         engine.run_locked(workspace, Request(now_us=now_us))
 
 
@@ -172,7 +169,8 @@ def dream(
         with workspace.database.transaction(durable=True):
             sweep = (swept.sweep_id, now_us, swept.candidates, len(swept.promoted), swept.skipped)
             promotions.store(workspace.database, agent_id, sweep, swept.promoted)
-        shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
+        shown = Outcome(change=Change(agents={agent_id}))
+        deriving.publish(Pass(workspace, Request(now_us, frozenset()), shown), workspace.pipeline.publishers)
         back_up(workspace, iso(now_us))
         waiting = waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
         return replace(swept, waiting=waiting)

@@ -225,7 +225,7 @@ class LogPages(Publisher):
         """Makes the agent's session log pages and DREAMS.md equal to their rows."""
         agent_id = page_agent(key) or DEFAULT_AGENT
         # No page may be partial or removed too early: it waits until the last row is derived.
-        if not deriving.waits(run.database, run.workspace.pipeline, SessionLog.name):
+        if SessionLog.name not in deriving.waiting(run.database, run.workspace.pipeline):
             _write_log(run, agent_id)
         path = dream_page(agent_id)
         try:

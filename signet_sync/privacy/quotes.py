@@ -45,7 +45,7 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 LEAST_WORDS, LEAST = 8, 40
 RUNNING = "running session "
 _LATEST = 1 << 62  # microseconds
-_MOST = 4_000  # passages to search for; of a longer text as many, evenly spaced
+_MOST = 4_000  # passages to search for; of a longer text no more, evenly spaced
 _TEMPLATE = 5  # sessions; text that more of them repeat belongs to none
 
 # Characters that JSON escapes end a passage, since our tools' output may be quoted as JSON.
@@ -237,17 +237,19 @@ class Quotes:
                 at = text.find(words, max(span[1], at + 1))
         parts: list[str] = []
         end = 0
-        for start, stop in _merge_spans(text, spans):
-            parts += text[end:start], REMOVED
-            end = stop
+        for start, stop in sorted(spans):
+            # One mark for passages that overlap, or have only punctuation and list marks between them.
+            if not parts or not (start <= end or _GAP.fullmatch(text, end, start)):
+                parts += text[end:start], REMOVED
+            end = max(end, stop)
         return "".join(parts) + text[end:]
 
     def _stretch(self, text: str, start: int, end: int, passage: bytes) -> tuple[int, int]:
         """Returns the span of a passage, extended by whole words as far as both texts are equal."""
         first, last, _ = self._common(text, start, passage)
-        while first < start and _splits(text, first):
+        while 0 < first < start and text[first - 1 : first + 1].isalnum():
             first += 1
-        while last > end and _splits(text, last):
+        while end < last < len(text) and text[last - 1 : last + 1].isalnum():
             last -= 1
         kept = text[first:last]
         return first + len(kept) - len(kept.lstrip()), last - len(kept) + len(kept.rstrip())
@@ -283,25 +285,6 @@ class Quotes:
         return first, last, back
 
 
-def _splits(text: str, at: int) -> bool:
-    """Returns whether a position is inside a word."""
-    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
-
-
-def _merge_spans(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yields the spans in order; joins those that overlap or have only punctuation and list marks between them."""
-    last: tuple[int, int] | None = None
-    for start, end in sorted(spans):
-        if last is not None and (start <= last[1] or _GAP.fullmatch(text, last[1], start)):
-            last = (last[0], max(last[1], end))
-            continue
-        if last is not None:
-            yield last
-        last = (start, end)
-    if last is not None:
-        yield last
-
-
 def find_quotes(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
@@ -310,18 +293,16 @@ def find_quotes(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quo
     quotes = Quotes([], copies=_find_copies(workspace, removals))
     scopes = [one.scope for one in removals if one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
-        own = list(
-            session_texts.artifact_texts(workspace.database, [scope for scope in scopes if scope[0] == agent_id])
-        )
-        if not own:
-            continue
+        of_agent = [scope for scope in scopes if scope[0] == agent_id]
+        own = list(session_texts.artifact_texts(workspace.database, of_agent))
         for part in own:
             quotes.texts.append(part.text)
             for start, end in _passages(part):
                 quotes.passages.setdefault(_bytes(part.text[start:end]), (len(quotes.texts) - 1, start))
-        quotes.passages = dict(_spread([*quotes.passages.items()]))
-        since_us = min(part.captured_us for part in own)
-        _search(workspace, agent_id, scopes, since_us, quotes)
+        evenly = slice(None, None, len(quotes.passages) // _MOST + 1)
+        quotes.passages = dict([*quotes.passages.items()][evenly])
+        if own:
+            _search(workspace, agent_id, scopes, min(part.captured_us for part in own), quotes)
     return quotes
 
 
@@ -391,12 +372,6 @@ def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
-
-
-def _spread(items: Sequence[tuple[bytes, tuple[int, int]]]) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """Yields items, at most `_MOST`, evenly spaced."""
-    count = min(len(items), _MOST)
-    return (items[n * len(items) // count] for n in range(count))
 
 
 # ── what a session said in words ──

@@ -5,7 +5,7 @@ seal and a record of when and why, in one durable transaction, then the file, th
 behind the transaction, the next pass finds the old file with the new seal, and redacts it (`planner.judge`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
@@ -13,22 +13,19 @@ from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, unpack_seal
 from signet_sync.formats.paths import MEMORY
-from signet_sync.formats.snapshot import Found, Signature, Trouble
+from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests, planner
-from signet_sync.sync.index_records import Judgement, Seal
+from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workspace import Request, Workspace
 from signet_sync.text.redaction import SECRETS, Cleaning, redact_text, redacts, rewritten, rules
 from signet_sync.text.sanitizer import sanitize_line
 
 _BATCH = 64
-_NOWHEN = Signature(0, 0, 0, 0)
-
-Progress = Callable[[int, int], None]
 
 
 class FileRedaction(NamedTuple):
@@ -112,7 +109,6 @@ def redact(
     now_us: int,
     *,
     cleaning: Cleaning = SECRETS,
-    progress: Progress | None = None,
 ) -> RedactResult:
     """Redacts artifacts, then runs a pass over them. After a crash, the same call continues."""
     found: list[FileRedaction] = []
@@ -129,8 +125,6 @@ def redact(
                     left.append(NotRedacted(work.path, trouble, hint))
                 if not trouble or work.seal is not None:
                     found.append(FileRedaction(work.path, work.rules))
-        if progress is not None:
-            progress(min(start + _BATCH, len(paths)), len(paths))
     touched = frozenset(one.path for one in found)
     if touched or violations.is_redaction_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
@@ -168,7 +162,7 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     present = found.raw if isinstance(found, Found) else None
     if present is not None:
-        judgement = _judge_bytes(workspace, path, present, seal)
+        judgement = planner.judge_bytes(path, present, workspace.noise, seal=seal)
         if judgement.verdict != "indexed" or judgement.redacted:
             return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
         raw = present
@@ -184,11 +178,11 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
         return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
         return _find_secret_in_names(workspace, path, raw) if cleaning is SECRETS else None
-    new = _judge_bytes(workspace, path, made.raw, None)
+    new = planner.judge_bytes(path, made.raw, workspace.noise)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
         message = new.message or "its redacted form cannot be recognized as a redaction"
         return NotRedacted(path, message, "remove the session")
-    old = _judge_bytes(workspace, path, raw, None).row
+    old = planner.judge_bytes(path, raw, workspace.noise).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
         body_sha256=new.seal.body_sha256,
@@ -200,16 +194,9 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
     return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)
 
 
-def _judge_bytes(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> Judgement:
-    judging = planner.JudgeContext(
-        planner.Tombstones(), workspace.noise, lambda _: seal, iso(0), workspace.settings.max_file_bytes
-    )
-    return planner.judge(path, Found(raw, _NOWHEN), judging)
-
-
 def _find_secret_in_names(workspace: Workspace, path: str, raw: bytes) -> NotRedacted | None:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
-    if not any(note.code == "secret-suspected" for note in _judge_bytes(workspace, path, raw, None).notes):
+    if not any(note.code == "secret-suspected" for note in planner.judge_bytes(path, raw, workspace.noise).notes):
         return None
     return NotRedacted(
         path,
@@ -256,29 +243,17 @@ def _record(workspace: Workspace, works: Sequence[_Work], why: str, now_us: int)
 
 def _write(workspace: Workspace, work: _Work, cleaning: Cleaning) -> str:
     """Writes one file, unless it changed in the meantime; returns what went wrong."""
+
+    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
+        clean, clean_body, found = _clean_manifest(fields, body, cleaning)
+        return (clean, clean_body) if found else None
+
     try:
         if work.seal is None:
-            _swap_manifest(workspace, work.path, cleaning)
+            manifests.swap(workspace, work.path, change)
         elif work.present is not None:
             done = writing.replace(workspace.root, work.path, work.raw, work.present)
             return "the file changed in the meantime" if done.displaced is not None else ""
     except (OSError, WorkspaceError, RevisionConflict) as error:
         return reason(error)
     return ""
-
-
-def _swap_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> None:
-    name = artifact_name(path.rpartition("/")[2])
-    assert name is not None
-
-    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
-        clean, clean_body, found = _clean_manifest(fields, body, cleaning)
-        return (clean, clean_body) if found else None
-
-    manifests.swap(
-        workspace.root,
-        path,
-        change,
-        lambda: state_dir.session_lock(workspace.state, name.token),
-        limit=workspace.settings.max_file_bytes,
-    )

@@ -4,7 +4,6 @@ Forgets memories: rows, and the pages and copies that show them.
 """
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone, validate_
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.filename import artifact_name, find_carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
-from signet_sync.formats.handle import HANDLE, LETTERS, handle, name_kind
+from signet_sync.formats.handle import HANDLE, LETTERS, name_kind
 from signet_sync.formats.ids import require_agent, token_of
 from signet_sync.formats.paths import MEMORY, display, dream_page, head_page
-from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.history import repository as history_repository
 from signet_sync.memories import operations
@@ -38,8 +37,7 @@ from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync import tombstones as tombstones_files
-from signet_sync.sync.deriving import publish_pages
-from signet_sync.sync.store import artifacts, passes, sessions
+from signet_sync.sync.store import artifacts, sessions
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones import all_tombstones
@@ -75,8 +73,8 @@ class RemoveResult(NamedTuple):
     `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
     relative path, and, by absolute path, the harness transcripts from which the sessions were captured.
 
-    `git_history` states whether the workspace's repository may still contain them. `quoted_in` are artifacts of other
-    sessions that quote these, `entity_lines` what entity files lost.
+    `git_history` states whether the workspace's repository may still contain them, `entity_lines` what entity files
+    lost.
     """
 
     agent_id: str
@@ -87,8 +85,7 @@ class RemoveResult(NamedTuple):
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
-    quoted_in: tuple[str, ...] = ()
-    entity_lines: tuple[TakenLine, ...] = ()
+    entity_lines: tuple[TakenLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +133,8 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     keys = ((ref.session_token, ref.session_key, (ref.session_key or "").strip()) for ref in found)
     whole = not by_id and any(name in some or some[0] == derived for some in keys)
     if not by_id and not whole and len(found) > 1:
-        shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
-        raise UsageError(
-            f"{name!r} means {len(found)} sessions: {shown}{' …' if len(found) > 8 else ''}",
-            hint="use a session id in full, or the key or the name in files of all of them",
-            code="ambiguous-session",
+        raise sessions.ambiguous(
+            name, found, "use a session id in full, or the key or the name in files of all of them"
         )
     removals = []
     for token in sorted({ref.session_token for ref in found}):
@@ -200,24 +194,19 @@ def entity_lines(workspace: Workspace, removal: SessionRemoval) -> tuple[TakenLi
     return tuple(erase.preview(workspace, removal.agent_id, paths=removal.paths, needles=needles))
 
 
-def remove(
-    workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int, *, quoted_in: tuple[str, ...] = ()
-) -> RemoveResult:
+def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable."""
     root, database = workspace.root, workspace.database
     # 1. What only the rows tell: the words of the sessions, where they were captured, what rests on them.
     needles, transcripts = scrub.needles(database, [removal.scope], removal.paths), list_transcripts(workspace, removal)
     taken, rows = entity_lines(workspace, removal), tombstones_store.count_rows(database, removal.scope)
     with state_dir.workspace_lock(workspace.state):
-        # 2. Changes in managed blocks are saved to kept copies, while rows still identify the lines to delete.
-        if not passes.is_halted(database):
-            publish_pages(workspace, agents=None, now_us=now_us)
-        # 3. The tombstone: from here on every pass completes the removal.
+        # 2. The tombstone: from here on every pass completes the removal.
         tombstone = tombstone_of(workspace, removal, reason, now_us)
         path = tombstones_files.put(root, tombstone)
         with database.transaction(durable=True):
             tombstones_store.mirror(database, [tombstone])
-        # 4. Files and jobs. What cannot be deleted now every pass tries again; the content leaves the index anyway.
+        # 3. Files and jobs. What cannot be deleted now every pass tries again; the content leaves the index anyway.
         for artifact in filter(is_artifact_path, removal.paths):
             with suppress(OSError, WorkspaceError):
                 writing.unlink(root, artifact)
@@ -227,7 +216,7 @@ def remove(
                 lambda job: job.agent_id == removal.agent_id and job.session_id in removal.session_ids,
             )
     with state_dir.workspace_lock(workspace.state):
-        # 5. Rows, scrub and pages, by a pass; then the copies of pages that were kept just now.
+        # 4. Rows, scrub and pages, by a pass; then the copies of pages that were kept just now.
         engine.run_locked(workspace, Request(now_us=now_us))
         try:
             scrub.clean_of_words(workspace, needles)
@@ -244,7 +233,6 @@ def remove(
         rows - tombstones_store.count_rows(database, removal.scope),
         _git_history(workspace, removal),
         tuple(sorted({*foreign, *transcripts})),
-        quoted_in,
         taken,
     )
 
@@ -283,9 +271,6 @@ def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now
     )
 
 
-_BEGINNING = 6  # characters of a name that may stand for it
-
-
 def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
     """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
@@ -299,17 +284,12 @@ def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]
 def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
-    The beginning of a token or id stands for the only one that begins so. One that was lifted already is returned as
-    well: who asks may not have heard the answer. Raises `UsageError` if there is no such tombstone.
+    One that was lifted already is returned as well: who asks may not have heard the answer. Raises `UsageError` if
+    there is no such tombstone.
     """
     standing, lifted = all_tombstones(workspace), tombstones_files.read_lifted(workspace.root)
     every = [one for one in (*standing.values(), *lifted.values()) if one.agent_id == agent_id]
-    known = {one for tombstone in every for one in (tombstone.session_token, *tombstone.session_ids)}
     derived = token_of(agent_id, name)
-    if len(name) >= _BEGINNING and known.isdisjoint((name, derived)):
-        begun = [one for one in known if one.startswith(name)]
-        begun = begun or tombstones_store.find_remembered(workspace.database, agent_id, name)
-        name = begun[0] if len(begun) == 1 else name
     for tombstone in every:
         whole = tombstone.session_token in (name, derived) or (
             name in tombstone.removed_paths and len(tombstone.session_ids) < 2
@@ -322,8 +302,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             return Undo(tombstone, ids, path, present, earlier=standing.get(tombstone.key) != tombstone)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the session's key or id, the 16 characters of the session in the tombstone's file name, or the "
-        "beginning of one",
+        hint="give the session's key or id, or the 16 characters of the session in the tombstone's file name",
         code="unknown-tombstone",
     )
 
@@ -357,20 +336,13 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
 # ── memories ──
 
 
-_FULL = re.compile(r"m-[a-z2-7]{12}")
-# What DREAMS.md appends to a memory's words: why it was promoted.
-_TAIL = re.compile(r"(?: — found \d+ times? by .*)?\s*\Z", re.DOTALL)
-
-
 class ForgetResult(NamedTuple):
     """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
 
-    `memory` is None if it was forgotten earlier, and only pages still contained it. `git_history` states whether
-    versions of the page in the workspace's repository may still show it.
+    `git_history` states whether versions of the page in the workspace's repository may still show it.
     """
 
-    id: str
-    memory: Memory | None
+    memory: Memory
     pending: bool
     git_history: str
     waiting: str
@@ -382,15 +354,11 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
     Raises `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
     """
     with state_dir.workspace_lock(workspace.state):
-        memory = find_memory(workspace, agent_id, name)
-        memory_id = memory.id if memory is not None else name.strip().removeprefix("^")
-        if memory is not None:
-            # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can
-            # be cleaned.
-            operations.update_page(workspace, agent_id, now_us)
-            needles = session_texts.identify_memory(workspace.database, memory)
-        else:
-            needles = _identify_on_dream_page(workspace, agent_id, memory_id)
+        memory = require_memory(workspace.database, agent_id, name)
+        # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
+        # cleaned.
+        operations.update_page(workspace, agent_id, now_us)
+        needles = session_texts.identify_memory(workspace.database, memory)
         # 1. Copies, because after the row is gone it is unknown what a crash has left in these.
         try:
             scrub.clean_of_words(workspace, needles)
@@ -401,7 +369,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
             ) from error
         # 2. The row. From here on every pass completes it.
         with workspace.database.transaction(durable=True):
-            memories.forget(workspace.database, agent_id, [memory_id])
+            memories.forget(workspace.database, agent_id, [memory.id])
         # 3. Pages, by a pass with its scrub, which a halted one does not reach; then the copies made since.
         outcome = operations.update_page(workspace, agent_id, now_us)
         if outcome.cliff is not None:
@@ -414,33 +382,12 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
         # A page that could not be rewritten still shows it.
         pending = bool(memories.forgotten(workspace.database) or waiting)
     git_history = history_repository.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
-    return ForgetResult(memory_id, memory, pending, git_history, waiting)
-
-
-def find_memory(workspace: Workspace, agent_id: str, name: str) -> Memory | None:
-    """Returns the memory that `forget` would forget; None if only pages may still have it. Raises `UsageError`."""
-    require_agent(agent_id)
-    try:
-        return require_memory(workspace.database, agent_id, name)
-    except UsageError as error:
-        if error.code != "unknown-handle" or not _FULL.fullmatch(name.strip().removeprefix("^")):
-            raise
-        return None
-
-
-def _identify_on_dream_page(workspace: Workspace, agent_id: str, memory_id: str) -> set[bytes]:
-    """Identifies a memory without a row that another database left in DREAMS.md. Raises `UsageError` if none did."""
-    mark = handle(memory_id).encode()
-    found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
-    shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
-    if not shown:
-        raise references.refuse_unknown(agent_id, memory_id)
-    texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
-    return {memory_id.encode()} | session_texts.identify_texts(workspace.database, sorted(texts))
+    return ForgetResult(memory, pending, git_history, waiting)
 
 
 def require_memory(database: Database, agent_id: str, name: str) -> Memory:
     """Returns the memory that a handle refers to. Raises `UsageError` if there is none, several, or something else."""
+    require_agent(agent_id)
     wanted = name.strip().removeprefix("^")
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
         raise UsageError(
@@ -462,4 +409,4 @@ def require_memory(database: Database, agent_id: str, name: str) -> Memory:
 
 def forgotten_document(done: ForgetResult) -> dict[str, Any]:
     """Returns the JSON document of `forget --json`."""
-    return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}
+    return {"id": done.memory.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

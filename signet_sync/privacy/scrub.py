@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from signet_sync.capture import injections, spool
 from signet_sync.capture.harnesses.texts import UUID
@@ -41,49 +41,15 @@ from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.database import back_up
-from signet_sync.sync.deriving import publish_pages
-from signet_sync.sync.store import artifacts, passes, violations
+from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import path_of
-from signet_sync.sync.workspace import Pass, Workspace
+from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import redact_bytes, redacts
 from signet_sync.text.sentences import flatten_cell, page_cell
 
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
-
-
-class RemovedTexts(NamedTuple):
-    """What is remembered of newly removed sessions, found while these have rows.
-
-    Digests of lines that cannot be deleted now, and by agent and token hashes of what they alone have, by which pages,
-    copies and an undo are recognised.
-    """
-
-    lines: set[str]
-    marks: dict[tuple[str, str], set[str]]
-
-
-def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
-    """Cleans kept copies; returns what must be deleted or remembered together with the rows."""
-    workspace, database = run.workspace, run.database
-    lines: set[str] = set()
-    if not workspace.touch_nothing:
-        try:
-            postponed = False
-            if not passes.is_halted(database):
-                # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
-                kept = publish_pages(workspace, agents=None, now_us=run.request.now_us)
-                run.outcome.rewritten |= kept.rewritten
-                postponed = kept.deferred
-            _clean_kept_copies(workspace, removed)
-        except (OSError, WorkspaceError):  # the scrub reports the error
-            postponed = True
-        if postponed:
-            lines = _lines_of_removed(workspace, removed)
-    pending = tombstones_store.pending(database)
-    scopes = [one.scope for one in removed if one.key in pending]
-    return RemovedTexts(lines, _marks_of_removed(database, removed, scopes))
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -112,7 +78,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
             for _, path, _ in list(page_files.strays(workspace)):
                 page_files.withdraw(workspace, path)
         left = dreams_page.remove_forgotten(workspace, now_us) or left
-        _clean_kept_copies(workspace, tombstones, rows_are_made=True)
+        clean_kept_copies(workspace, tombstones, rows_are_made=True)
         if violations.is_redaction_due(workspace.database):
             _redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
@@ -162,7 +128,7 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def _clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
+def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
     """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
@@ -206,7 +172,7 @@ def _redact_copies(workspace: Workspace) -> None:
             raise page_files.refuse_changed(path)
 
 
-def _lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[str]:
+def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[str]:
     """Returns digests of lines in pages and kept copies that repeat removed sessions, while these have rows.
 
     For lines that cannot be deleted now: once the rows are gone the words are unknown, and they must not be stored.
@@ -243,7 +209,7 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
         )
 
 
-def _marks_of_removed(
+def marks_of_removed(
     database: Database, tombstones: Sequence[Tombstone], scopes: Sequence[Scope]
 ) -> dict[tuple[str, str], set[str]]:
     """Returns by agent and token hashes of handles, prompts and compactions of removed sessions, while rows hold them.
@@ -254,8 +220,6 @@ def _marks_of_removed(
     for scope in scopes:
         agent_id, token = scope[:2]
         known = session_texts.list_derived_handles(database, scope, scopes)
-        if known:  # by the beginning of its id a person names the session to lift its removal
-            known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
         exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
         marks = found[agent_id, token] = marks_of(agent_id, token, exchanges)
         marks.update(forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in known)

@@ -6,23 +6,19 @@ Signet keeps them in `memories.db` alone, so that a copy of the vault without th
 import json
 import os
 import stat
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
 from signet_sync.formats.filename import find_carried_token, is_artifact_path, tombstone_file_name, tombstone_name
-from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
-from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
-from signet_sync.storage.database.connection import Database
 from signet_sync.sync import tombstones as tombstones_files
 from signet_sync.sync.index_records import Cliff
-from signet_sync.sync.planner import CliffRule, judge_tombstone
+from signet_sync.sync.planner import CLIFF_FRACTION, CLIFF_MINIMUM
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Pass, Workspace
 from signet_sync.text.sanitizer import sanitize_line
@@ -114,67 +110,35 @@ def take_in(run: Pass) -> None:
             workspace.events.append(trouble)
 
 
-def _news(workspace: Workspace, found: Iterable[Tombstone]) -> list[Tombstone]:
+def _news(workspace: Workspace, found: Sequence[Tombstone]) -> list[Tombstone]:
     """Returns the tombstones to write: those that no tombstone of ours covers and that were not lifted here."""
-    mirrored = {one.key: one for one in tombstones_store.list_mirrored(workspace.database)}
-    missing = [one for one in found if not _covers(mirrored.get(one.key))]
-    lifted = {one.key for one in tombstones_files.list_lifted(workspace.root, missing)}
+    standing = tombstones_files.all_tombstones(workspace)
+    lifted = {one.key for one in tombstones_files.list_lifted(workspace.root, found)}
     news = []
-    for one in missing:
-        path = tombstones_files.path_of(*one.key)
-        if one.key in lifted:
+    for one in found:
+        ours = standing.get(one.key)
+        # A file that cannot be read covers its token.
+        torn = ours is None and files.status_of(workspace.root, tombstones_files.path_of(*one.key)) is not None
+        if torn or one.key in lifted or (ours is not None and not ours.session_ids):
             continue
-        if files.status_of(workspace.root, path) is not None:
-            _, ours = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-            if ours is None or _covers(ours):
-                continue  # one that cannot be read covers its token
-            mirrored[one.key] = ours
         paths = tombstones_store.paths_of(workspace.database, one.scope)
         whole = one.changed(removed_paths=tuple(sorted({*one.removed_paths, *paths})))
-        earlier = mirrored.get(one.key)
-        news.append(whole if earlier is None else earlier.joined(whole))
+        news.append(whole if ours is None else ours.joined(whole))
     return news
 
 
-def _covers(ours: Tombstone | None) -> bool:
-    return ours is not None and not ours.session_ids
+def cliff_of(workspace: Workspace, news: Sequence[Tombstone]) -> Cliff | None:
+    """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once.
 
-
-def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
-    """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
-    tokens: dict[str, set[str]] = {}
-    for one in news:
-        tokens.setdefault(one.agent_id, set()).add(one.session_token)
-    sessions, gone = set(), set()
-    would_remove = indexed = 0
-    known = list(_sessions(workspace.database)) or _list_unindexed(workspace.root, tokens)
-    for agent_id, token, session_id, key, rows in known:
-        session = agent_id, token, session_id
-        sessions.add(session)
-        indexed += rows
-        others = (token_of(agent_id, identity) for identity in (session_id, key) if identity)
-        if agent_id in tokens and not tokens[agent_id].isdisjoint({token, *others}):
-            gone.add(session)
-            would_remove += rows
-    rule = CliffRule()
-    if len(gone) < rule.minimum or len(gone) <= rule.fraction * len(sessions):
+    Sessions are counted by the names of their files, which are there before any pass has indexed them.
+    """
+    names = files.listing(workspace.root, MEMORY, "")
+    tokens = {f"{MEMORY}/{name}": token for name in names if (token := find_carried_token(name)) is not None}
+    removed, aliases = {one.session_token for one in news}, tombstones_files.find_aliases(workspace, news)
+    going = [path for path, token in tokens.items() if token in removed or path in aliases]
+    gone, sessions = len({tokens[path] for path in going}), len(set(tokens.values()))
+    if gone < CLIFF_MINIMUM or gone <= CLIFF_FRACTION * sessions:
         return None
-    message = f"Signet's database says that {len(gone)} of {len(sessions)} sessions were removed"
+    message = f"Signet's database says that {gone} of {sessions} sessions were removed"
     hint = "if that database is damaged or of another workspace, move it away; if it is right"
-    return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
-
-
-def _list_unindexed(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str, str, str | None, int]]:
-    """Yields the same of files that no pass has indexed yet, by their names."""
-    agents = {token: agent_id for agent_id, some in tokens.items() for token in some}
-    found = Counter(filter(None, map(find_carried_token, files.listing(root, MEMORY, ""))))
-    for token, number in found.items():
-        yield agents.get(token, ""), token, "", None, number
-
-
-def _sessions(database: Database) -> Iterable[tuple[str, str, str, str | None, int]]:
-    """Yields agent, token, id, key and number of indexed files of every session, also of those that vanished."""
-    return database.execute(
-        "select agent_id, session_token, session_id, session_key, count(*) from memory_artifacts group by 1, 2, 3, 4"
-        " union all select distinct agent_id, session_token, session_id, null, 0 from seals"
-    )
+    return Cliff(len(going), len(tokens), message, f"{hint}: signet-sync reindex --accept-removals")

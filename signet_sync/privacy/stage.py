@@ -20,11 +20,12 @@ from signet_sync.pages import conflict_copies, page_files
 from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.statements import word_files
 from signet_sync.storage import files
+from signet_sync.sync.deriving import publish
+from signet_sync.sync.store import passes
 from signet_sync.sync.store import tombstones as tombstones_store
-from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Recovery
+from signet_sync.sync.workspace import Eraser, Maintenance, Outcome, Pass, Recovery, Request
 
 if TYPE_CHECKING:
-    from signet_sync.privacy import scrub
     from signet_sync.storage.database.connection import Database
 
 
@@ -103,28 +104,49 @@ class Scrub(Maintenance):
 # ── deletes the words of removed sessions, and what is based on them, while rows still contain them ──
 
 
+_Gathered = tuple[set[str], dict[tuple[str, str], set[str]]]
+
+
 class RemovedSessions(Eraser):
     """Deletes removed sessions' words from kept copies, entities and marks, and what is remembered of them."""
 
     name = "removed sessions"
 
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> scrub.RemovedTexts:
-        """Cleans kept copies and entities, while rows still contain the words; returns what else these are in."""
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> _Gathered:
+        """Cleans kept copies and entities, while rows still contain the words; returns what has to be remembered.
+
+        These are digests of lines that cannot be deleted now, and by agent and token hashes of what only the sessions
+        have, by which pages, copies and an undo are recognised.
+        """
         from signet_sync.privacy import scrub  # slow import, of all that edits entities; removals are rare
 
-        found = scrub.gather(run, removed)
+        workspace, database, postponed = run.workspace, run.database, False
+        if not workspace.touch_nothing:
+            try:
+                if not passes.is_halted(database):
+                    # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
+                    pages = Pass(workspace, Request(run.request.now_us), Outcome(full=True))
+                    publish(pages, workspace.pipeline.publishers)
+                    run.outcome.rewritten |= pages.outcome.rewritten
+                    postponed = pages.outcome.deferred
+                scrub.clean_kept_copies(workspace, removed)
+            except (OSError, WorkspaceError):  # the scrub reports the error
+                postponed = True
+        lines = scrub.lines_of_removed(workspace, removed) if postponed else set()
+        pending = tombstones_store.pending(database)
+        marks = scrub.marks_of_removed(database, removed, [one.scope for one in removed if one.key in pending])
         # Later only paths and names identify what is based on them in entities. A disk error is therefore raised and
         # the pass repeated; a forbidden file is not waited for.
-        if not run.workspace.touch_nothing:
+        if not workspace.touch_nothing:
             with suppress(PermissionError, WorkspaceError):
-                scrub.clean_entities(run.workspace, removed, run.request.now_us)
-        return found
+                scrub.clean_entities(workspace, removed, run.request.now_us)
+        return lines, marks
 
-    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: _Gathered) -> Callable[[], None]:
         """Remembers their lines; returns what deletes orphaned marks, and words, once derived rows are up to date."""
-        database = run.database
-        tombstones_store.remember_lines(database, gathered.lines)
-        for (agent_id, token), known in gathered.marks.items():
+        database, (lines, marks) = run.database, gathered
+        tombstones_store.remember_lines(database, lines)
+        for (agent_id, token), known in marks.items():
             tombstones_store.remember_marks(database, agent_id, token, known)
         orphans = nodes.find_orphans(database, removed, tombstones_store.pending(database))
 

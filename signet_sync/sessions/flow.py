@@ -24,7 +24,7 @@ from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
-from signet_sync.storage import files, state_dir, writing
+from signet_sync.storage import files, writing
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.manifests import manifest_body
 from signet_sync.sync.tombstones import is_removed, refuse_removed_session
@@ -369,13 +369,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         fields["updated_at"] = document["now"]
         return fields, linked
 
-    manifests.swap(
-        workspace.root,
-        document["manifest"],
-        change,
-        lambda: state_dir.session_lock(workspace.state, document["token"]),
-        limit=workspace.settings.max_file_bytes,
-    )
+    manifests.swap(workspace, document["manifest"], change)
 
 
 def _answer(workspace: Workspace, flow: Flow) -> None:

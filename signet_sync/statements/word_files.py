@@ -6,6 +6,7 @@ also those of conflict copies, and of lines about the same the later one. Writer
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 
@@ -18,7 +19,6 @@ from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.statements import store
 from signet_sync.storage import files, writing
-from signet_sync.storage.files import reading
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
@@ -74,8 +74,10 @@ def erase(root: str, gone: Callable[[Word], bool]) -> None:
 
 def _paths(root: str) -> list[str]:
     try:
-        with reading(root, WORDS) as folder:
-            return [f"{WORDS}/{name}" for name in folder.names() if name.endswith(".jsonl") and name.isprintable()]
+        with files.folder(root, WORDS) as descriptor:
+            return [
+                f"{WORDS}/{name}" for name in os.listdir(descriptor) if name.endswith(".jsonl") and name.isprintable()
+            ]
     except (FileNotFoundError, WorkspaceError):
         return []
 

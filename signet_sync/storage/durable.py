@@ -102,28 +102,20 @@ def create(
     return descriptor
 
 
-class Replacing:
-    """`with Replacing(path) as temporary:` the file at `temporary` replaces `path`, durably, or is deleted.
+@contextmanager
+def replacement(path: str, temporary: str = "", *, durable: bool = True) -> Iterator[str]:
+    """Yields a path beside `path`; the file that is written there replaces it, durably, or is deleted.
 
-    `temporary` is beside `path`. If only the sync of the folder failed, the new file is in place.
+    If only the sync of the folder failed, the new file is in place.
     """
-
-    def __init__(self, path: str, temporary: str = "", *, durable: bool = True) -> None:
-        self.path = path
-        self.temporary = temporary or f"{path}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
-        self.durable = durable
-
-    def __enter__(self) -> str:
-        return self.temporary
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                os.replace(self.temporary, self.path)
-                if self.durable:
-                    sync_folder(os.path.dirname(self.path))
-        finally:
-            unlink(self.temporary)
+    temporary = temporary or f"{path}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+        if durable:
+            sync_folder(os.path.dirname(path))
+    finally:
+        unlink(temporary)
 
 
 def with_sum(document: Mapping[str, Any]) -> bytes:
@@ -151,7 +143,7 @@ def publish(path: str, data: bytes, mode: int = 0o600, *, durable: bool = True, 
     """
     descriptor = -1
     try:
-        with Replacing(path, durable=durable) as temporary:
+        with replacement(path, durable=durable) as temporary:
             descriptor = create(temporary, data, mode, durable=durable)
             if lock:
                 import fcntl
@@ -227,7 +219,7 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
         sweep(folder, re.compile(left, re.ASCII), longest=_A_WRITE)
     beside = os.path.join(folder, f".{name[:150]}.{os.urandom(16).hex()}.tmp")
     try:
-        with Replacing(path, beside, durable=False) as temporary:
+        with replacement(path, beside, durable=False) as temporary:
             yield temporary
             _refuse_others(path, is_ours)
     except OSError as error:  # name the requested file, not the one beside it

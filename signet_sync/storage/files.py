@@ -10,7 +10,6 @@ from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES, WORDS
 from signet_sync.formats.snapshot import LARGEST, Found, Signature, Trouble, storable
-from signet_sync.storage import durable
 from signet_sync.storage.durable import FOLDER, READ, sync_descriptor
 
 
@@ -28,18 +27,14 @@ def require_root(root: str) -> None:
 def split_checked(path: str) -> list[str]:
     """Splits a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
     parts = path.split("/")
-    if "\0" in path or any(part in ("", ".", "..") for part in parts) or not _is_a_name(path):
-        raise PathEscape("the path leaves the workspace", path=path, hint="use a path relative to the workspace root")
-    return parts
-
-
-def _is_a_name(path: str) -> bool:
-    """Returns whether the system could have returned this text as a name: half a surrogate pair has no bytes."""
+    odd = "\0" in path or any(part in ("", ".", "..") for part in parts)
     try:
         os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # half a surrogate pair: the system cannot have returned this text as a name
+        odd = True
+    if odd:
+        raise PathEscape("the path leaves the workspace", path=path, hint="use a path relative to the workspace root")
+    return parts
 
 
 @contextmanager
@@ -155,66 +150,12 @@ def open_trouble(error: OSError) -> Trouble:
     return Trouble("unreadable", f"it cannot be opened: {error.strerror}")
 
 
-class Folder:
-    """An open folder that is only read, by its descriptor: no link is followed, whatever is renamed meanwhile."""
-
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def names(self) -> list[str]:
-        """Returns every name, without a look at it."""
-        return os.listdir(self._descriptor)
-
-    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
-        """Yields names with one stat each; one that is gone by then is left out."""
-        with os.scandir(self._descriptor) as entries:
-            for entry in entries:
-                try:
-                    yield entry.name, entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                except OSError as error:
-                    yield entry.name, error
-
-    def status(self, name: str) -> os.stat_result | None:
-        """Returns the status of a name."""
-        return status_at(self._descriptor, name)
-
-    def read(self, name: str, limit: int) -> Found | Trouble:
-        """Reads a file, again a few times if it changes meanwhile."""
-        return read_settled(self._descriptor, name, limit)
-
-    @contextmanager
-    def inside(self, name: str) -> "Iterator[Folder | None]":
-        """Opens a folder in this one."""
-        try:
-            inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                raise
-            yield None
-            return
-        try:
-            yield Folder(inner)
-        finally:
-            os.close(inner)
-
-
-@contextmanager
-def reading(root: str, path: str) -> Iterator[Folder]:
-    """Yields a folder of a workspace, to be read; raises as `folder` does."""
-    with folder(root, path) as descriptor:
-        yield Folder(descriptor)
-
-
 def read(root: str, path: str, limit: int) -> Found | Trouble:
     """Reads one workspace-relative path safely."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as opened:
-            return opened.read(name, limit)
+        with folder(root, where) as descriptor:
+            return read_settled(descriptor, name, limit)
     except FileNotFoundError:
         return Trouble("gone", "it is not there")
     except PathEscape as error:
@@ -239,8 +180,8 @@ def status_of(root: str, path: str) -> os.stat_result | None:
     """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as opened:
-            return opened.status(name)
+        with folder(root, where) as descriptor:
+            return status_at(descriptor, name)
     except (FileNotFoundError, NotADirectoryError, WorkspaceError):
         return None
 
@@ -262,8 +203,8 @@ def is_later(root: str, path: str, other: str) -> bool:
 def listing(root: str, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
-        with reading(root, path) as opened:
-            return sorted(name for name in opened.names() if name.startswith(prefix) and name.isprintable())
+        with folder(root, path) as descriptor:
+            return sorted(name for name in os.listdir(descriptor) if name.startswith(prefix) and name.isprintable())
     except (OSError, WorkspaceError):
         return []
 
@@ -277,9 +218,9 @@ def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
     found: dict[str, Signature] = {}
     for where, names in by_folder.items():
         try:
-            with reading(root, where) as opened:
+            with folder(root, where) as descriptor:
                 for name in names:
-                    status = opened.status(name)
+                    status = status_at(descriptor, name)
                     if status is not None and stat.S_ISREG(status.st_mode):
                         found[f"{where}/{name}" if where else name] = signature_of(status)
         except (FileNotFoundError, WorkspaceError):

@@ -50,14 +50,8 @@ class StateFolder:
         self.logs = os.path.join(path, "logs")
         self.spool = os.path.join(path, "spool")
 
-    def __repr__(self) -> str:
-        return f"StateFolder({self.path!r}, {self.key!r})"
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StateFolder) and (self.path, self.key) == (other.path, other.key)
-
-    def __hash__(self) -> int:
-        return hash((self.path, self.key))
 
 
 def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -10,9 +10,9 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
@@ -119,15 +119,13 @@ def prepare(root: str) -> None:
         create_once(root, f"{OWN}/.gitignore", b"*\n")
 
 
-_Result = TypeVar("_Result")
-
-
-def _stage_bytes(temporary: int, data: bytes, mode: int, publish: Callable[[str], _Result]) -> _Result:
-    """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it."""
+@contextmanager
+def _staged(temporary: int, data: bytes, mode: int = 0o600) -> Iterator[str]:
+    """Writes a durable temporary file, yields its name to be renamed, and removes what is left of it."""
     staged = _fresh()
     os.close(create(staged, data, mode & 0o777, exact=True, dir_fd=temporary))
     try:
-        return publish(staged)
+        yield staged
     finally:
         _drop(temporary, staged)
 
@@ -178,15 +176,12 @@ def create_once(
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-
-        def publish(staged: str) -> None:
+        with _staged(temporary, data) as staged:
             with entitled():
                 if not _link(temporary, staged, target, name):
                     _claim(temporary, staged, target, name)
             if sync_folder:
                 sync_descriptor(target)
-
-        _stage_bytes(temporary, data, 0o600, publish)
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
@@ -223,25 +218,17 @@ def replace(
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-        mode = 0o600
-        present = False
-        with suppress(FileNotFoundError):
-            status = os.stat(name, dir_fd=target, follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode):
-                raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
-            mode = stat.S_IMODE(status.st_mode)
-            present = True
-
-        def publish(staged: str) -> bytes | None:
-            displaced = None
+        status = status_at(target, name)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
+        mode = 0o600 if status is None else stat.S_IMODE(status.st_mode)
+        displaced = None
+        with _staged(temporary, data, mode) as staged:
             with entitled():
-                if present or not _appears(temporary, staged, target, name):
+                if status is not None or not _appears(temporary, staged, target, name):
                     displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
             if sync_folder:
                 sync_descriptor(target)
-            return displaced
-
-        displaced = _stage_bytes(temporary, data, mode, publish)
         # Only now: removing the second name of a linked file changes its ctime.
         return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 

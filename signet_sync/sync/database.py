@@ -17,7 +17,7 @@ from signet_sync.storage.database.connection import (
     clear_suspect,
     identity,
     is_suspect,
-    last_set_aside,
+    list_set_aside,
     make_damage_error,
     set_aside,
     translate,
@@ -117,7 +117,7 @@ def _bring_rows_back(database: Database, kept: list[str], events: list[str]) -> 
 
     A backup that is newer than the damaged database has all that this one could yield.
     """
-    damaged = last_set_aside(database.path)
+    damaged = max(list_set_aside(database.path), key=lambda name: os.stat(name).st_ctime_ns, default=None)
     newer = damaged is not None and kept and os.stat(kept[0]).st_mtime_ns > os.stat(damaged).st_ctime_ns
     if damaged is not None and not newer and (total := native_backup.salvage(database, damaged)):
         events.append(f"{total} native rows were read from the damaged database {os.path.basename(damaged)}")
@@ -134,7 +134,7 @@ def _bring_rows_back(database: Database, kept: list[str], events: list[str]) -> 
             events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
         return
     with database.transaction():
-        native_backup.mark_restored(database)
+        database.set_state("backups", "restore_due", 0)
 
 
 def backups(folder: state_dir.StateFolder) -> list[str]:
@@ -160,7 +160,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
         return
     mark = native_backup.fingerprint(database)
     kept = backups(workspace.state)
-    if native_backup.last_fingerprint(database) == mark and kept and not force:
+    if database.state("backups", "fingerprint") == mark and kept and not force:
         return
     folder = workspace.state.backups
     private_folder(folder)
@@ -168,7 +168,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     target = os.path.join(folder, f"native-{day}.db")
     native_backup.write(database, target)
     with database.transaction():
-        native_backup.set_last_fingerprint(database, mark)
+        database.set_state("backups", "fingerprint", mark)
     # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
     # removal only the new backup is clean, whatever the days of the others.
     kept = [place for place in backups(workspace.state) if place <= target]

@@ -3,7 +3,7 @@
 Batches can be resumed. An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import nullcontext
 from itertools import islice
 from typing import Any
@@ -16,12 +16,9 @@ from signet_sync.sync.workspace import (
     Alive,
     Deriver,
     Maintenance,
-    Outcome,
     Pass,
     Pipeline,
     Publisher,
-    Request,
-    Workspace,
 )
 
 # Sources that are put into the outbox by one statement.
@@ -38,11 +35,6 @@ def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
             found.append(deriver)
             names.add(deriver.name)
     return found
-
-
-def is_stale(database: Database, pipeline: Pipeline) -> bool:
-    """Returns whether some derived rows were made under another version, or not yet."""
-    return bool(stale(database, pipeline))
 
 
 def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> None:
@@ -77,13 +69,9 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
         )
 
 
-def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
-    """Returns whether a deriver has sources left to process."""
-    return name in _waiting(pipeline, passes.list_waiting(database))
-
-
-def _waiting(pipeline: Pipeline, left: Mapping[tuple[str, str], int]) -> set[str]:
+def waiting(database: Database, pipeline: Pipeline) -> set[str]:
     """Returns the derivers that have sources of their kinds left, queued for themselves or for an earlier one."""
+    left = passes.list_waiting(database)
     found: set[str] = set()
     before: set[str] = set()
     for deriver in pipeline.derivers:
@@ -94,85 +82,59 @@ def _waiting(pipeline: Pipeline, left: Mapping[tuple[str, str], int]) -> set[str
 
 
 def drain(
-    database: Database,
-    pipeline: Pipeline,
-    *,
-    since_us: int = 0,
-    batches: int = -1,
-    alive: Alive = lambda: None,
+    database: Database, pipeline: Pipeline, *, since_us: int = 0, batches: int = -1, alive: Alive = lambda: None
 ) -> Change:
-    """Processes the outbox down to `since_us`; returns what moved, with only those sources that a `finish` needs.
+    """Processes the outbox down to `since_us`, each batch by all derivers that process its sources; returns what moved.
 
     Each batch is a transaction, unless the caller has one open: if the process is killed between two batches, the next
-    call continues. `batches` limits their number; a negative number is no limit.
+    call continues. `batches` limits their number; a negative number is no limit. Of what moved only the number of
+    sources is returned: a whole vault derives millions, and nobody needs to know which ones.
     """
     change = Change()
-    while batches and (batch := _next(database, pipeline, since_us)):
-        batches -= 1
-        _work(database, pipeline, *batch, since_us, change, alive)
+    while batches:
+        # A batch is of the first deriver for which a source is queued.
+        queued = {name for (name, _), at_us in passes.list_waiting(database).items() if at_us >= since_us}
+        place = next((place for place, one in enumerate(pipeline.derivers) if one.name in queued), None)
+        if place is None:
+            break
+        derivers, batches = pipeline.derivers[place:], batches - 1
+        first = derivers[0]
+        sources = passes.list_newest(database, first.name, first.batch, since_us)
+        prepared: dict[str, Any] = {}
+        batch: dict[str, list[Source]] = {}
+        for deriver in derivers:
+            if mine := [source for source in sources if source.kind in deriver.kinds]:
+                alive()
+                batch[deriver.name] = mine
+                prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
+        alive()
+        with nullcontext() if database.connection.in_transaction else database.transaction():
+            passes.take_sources(database, sources)
+            left = {key: at_us for key, at_us in passes.list_waiting(database).items() if at_us >= since_us}
+            more = any(name == first.name for name, _ in left)
+            kinds = {kind for _, kind in left}
+            moved, later = Change(), set[Source]()
+            for deriver in derivers:
+                if deriver.name in batch:
+                    moved.add(deriver.update(database, prepared[deriver.name], alive))
+                # What earlier derivers moved.
+                further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
+                if deriver.waits and (more or kinds & deriver.kinds):
+                    later.update(further)
+                elif further:
+                    moved.add(deriver.update(database, deriver.prepare(database, further, {}, alive), alive))
+            queue(database, pipeline, later)
+            for publisher in pipeline.publishers:
+                publisher.mark(database, moved)
+            unfinished = waiting(database, pipeline)
+            for (name,) in list(database.execute("select name from derivers where rebuilding = 1")):
+                if name not in unfinished:
+                    database.execute("update derivers set rebuilding = 0 where name = ?", (name,))
+        moved.derived, moved.sources = len(moved.sources), set()
+        change.add(moved)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
     return change
-
-
-def _work(
-    database: Database,
-    pipeline: Pipeline,
-    place: int,
-    sources: Sequence[Source],
-    since_us: int,
-    change: Change,
-    alive: Alive,
-) -> None:
-    """Passes one batch through all derivers that process its sources, from the one at `place` on."""
-    prepared: dict[str, Any] = {}
-    batch: dict[str, list[Source]] = {}
-    for deriver in pipeline.derivers[place:]:
-        if mine := [source for source in sources if source.kind in deriver.kinds]:
-            alive()
-            batch[deriver.name] = mine
-            prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
-    alive()
-    with nullcontext() if database.connection.in_transaction else database.transaction():
-        passes.take_sources(database, sources)
-        left = {key: at_us for key, at_us in passes.list_waiting(database).items() if at_us >= since_us}
-        more = any(name == pipeline.derivers[place].name for name, _ in left)
-        kinds = {kind for _, kind in left}
-        moved, later = Change(), set[Source]()
-        for deriver in pipeline.derivers[place:]:
-            given = batch.get(deriver.name, [])
-            if given:
-                moved.add(deriver.update(database, prepared[deriver.name], alive))
-            # What earlier derivers moved.
-            further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
-            if deriver.waits and (more or kinds & deriver.kinds):
-                later.update(further)
-            elif further:
-                moved.add(deriver.update(database, deriver.prepare(database, further, {}, alive), alive))
-        queue(database, pipeline, later)
-        for publisher in pipeline.publishers:
-            publisher.mark(database, moved)
-        _finish(database, pipeline, change, moved)
-
-
-def _next(database: Database, pipeline: Pipeline, since_us: int) -> tuple[int, list[Source]] | None:
-    """Returns the next batch: of the first deriver for which a source is queued, with its place."""
-    waiting = {name for (name, _), at_us in passes.list_waiting(database).items() if at_us >= since_us}
-    for place, deriver in enumerate(pipeline.derivers):
-        if deriver.name in waiting:
-            return place, passes.list_newest(database, deriver.name, deriver.batch, since_us)
-    return None
-
-
-def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
-    """Adds what a batch moved to `change`, and ends the rebuilding of derivers that have nothing left to process."""
-    # A whole vault derives millions of sources, and nobody needs to know which ones.
-    moved.derived, moved.sources = len(moved.sources), set()
-    change.add(moved)
-    waiting = _waiting(pipeline, passes.list_waiting(database))
-    for (name,) in list(database.execute("select name from derivers where rebuilding = 1")):
-        if name not in waiting:
-            database.execute("update derivers set rebuilding = 0 where name = ?", (name,))
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
@@ -188,16 +150,6 @@ def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
                 run.outcome.deferred = True
                 path = (error.path if isinstance(error, SignetSyncError) else None) or key
                 run.outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
-
-
-def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
-    """Makes the files of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
-    outcome = Outcome(full=agents is None, change=Change(agents=set(agents or ())))
-    publish(
-        Pass(workspace, Request(now_us, None if agents is None else frozenset()), outcome),
-        workspace.pipeline.publishers,
-    )
-    return outcome
 
 
 class FullText(Maintenance):

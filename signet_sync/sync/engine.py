@@ -6,7 +6,6 @@ their stages are registered in the workspace's pipeline. A command replaces a da
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +31,6 @@ from signet_sync.sync.workspace import Outcome, Pass, Publisher, Request, Worksp
 
 # With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
 FEW_SOURCES = 1_000
-# A pass makes objects by the hundred thousand and hardly a cycle: Python looks for them after 700 new ones, and that
-# took a seventh of a cold index.
-_NEW_OBJECTS = 100_000
 
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
@@ -49,21 +45,23 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     pipeline = workspace.pipeline
     run = Pass(workspace, request)
     database = workspace.database
-    if request.paths is not None and (deriving.is_stale(database, pipeline) or passes.unread(database)):
+    if request.paths is not None and (deriving.stale(database, pipeline) or passes.get(database, "unread")):
         # No full pass has ended since the database was created or an upgrade emptied its tables: pages made from a few
         # paths would hide everything else.
         run.request = request._replace(paths=None)
-    if workspace.unshown is not None and request.project and not passes.is_due(database, "pages_due"):
+    if workspace.unshown is not None and request.project and not passes.get(database, "pages_due"):
         with database.transaction():  # before the rows that the pages will wait for
-            passes.expect(database, "pages_due")
-    with _few_collections(), ExitStack() as recovered:
+            passes.put(database, "pages_due", 1)
+    with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        _index(run)
-        while run.outcome.unread:
+        while True:  # a first index in parts
+            index(run)
+            _derive(run)
+            if not run.outcome.unread:
+                break
             _show(run, (publisher for publisher in pipeline.publishers if publisher.early))
             run.outcome.change.sources.clear()
-            _index(run)
         if run.outcome.read > BULK_FROM:
             batches.merge_all(run.database)
         run.request.go_on()
@@ -82,7 +80,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 @contextmanager
 def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
     """Publishes pages once for many passes over some paths, not after each; for one that was killed, by a full pass."""
-    killed = passes.is_due(workspace.database, "pages_due")
+    killed = passes.get(workspace.database, "pages_due")
     workspace.unshown = Change()
     try:
         yield
@@ -95,7 +93,7 @@ def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[No
                 request = Request(now_us(), frozenset())
                 _show(Pass(workspace, request, Outcome(change=change)), workspace.pipeline.publishers)
                 with workspace.database.transaction():
-                    passes.done(workspace.database, "pages_due")
+                    passes.put(workspace.database, "pages_due", 0)
 
 
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
@@ -114,23 +112,6 @@ def work_off(workspace: Workspace, request: Request) -> bool:
     with state_dir.workspace_lock(workspace.state, request.patience):
         deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
         return passes.anything_waits(workspace.database)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Looks for unreachable cycles only after many new objects."""
-    before = gc.get_threshold()
-    gc.set_threshold(_NEW_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-def _index(run: Pass) -> None:
-    """Indexes what moved, of a first index one part, and derives what follows from it."""
-    index(run)
-    _derive(run)
 
 
 def _show(run: Pass, publishers: Iterable[Publisher]) -> None:
@@ -170,15 +151,13 @@ def _record(run: Pass) -> None:
 def _remember(run: Pass) -> None:
     """Records that everything was looked at, and when."""
     workspace = run.workspace
-    due: list[passes.Due] = ["manifests_due", "pages_due"] if run.request.project else ["manifests_due"]
-    if workspace.touch_nothing or run.outcome.deferred:
-        due = []
-    found = [what for what in due if passes.is_due(run.database, what)]
-    if found or passes.is_halted(run.database):
+    over: list[passes.Fact] = ["halted"]
+    if not (workspace.touch_nothing or run.outcome.deferred):
+        over += ["manifests_due", "pages_due"] if run.request.project else ["manifests_due"]
+    if any(passes.get(run.database, what) for what in over):
         with run.database.transaction():
-            passes.end_halt(run.database)
-            for what in found:
-                passes.done(run.database, what)
+            for what in over:
+                passes.put(run.database, what, None if what == "halted" else 0)
     if workspace.touch_nothing and not workspace.own_place:
         return  # a copy for CI must not change the state of the workspace's own index
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)

@@ -12,7 +12,7 @@ from signet_sync.storage import files
 from signet_sync.storage.files import require_root
 from signet_sync.sync import deriving, planner, reading
 from signet_sync.sync.index_records import SESSION, Change, Judgement, Known, NoiseRule, Source
-from signet_sync.sync.planner import CliffRule, JudgeContext, Plan, Tombstones
+from signet_sync.sync.planner import CLIFF_MINIMUM, JudgeContext, Plan, Tombstones
 from signet_sync.sync.reading import read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
@@ -60,10 +60,10 @@ def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, 
         reread=reread | removals.aliases,
         covered_rows=count_covered(workspace, removals.tombstones, known, snapshot),
         indexed=None if snapshot.everything or not some_gone else counts.count_indexed(database),
-        rule=None if request.accept_removals else CliffRule(),
+        halts=not request.accept_removals,
     )
     plan.cliff = plan.cliff or run.cliff
-    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CLIFF_MINIMUM):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = request._replace(paths=None)
         return look(run)
@@ -109,7 +109,7 @@ def _leave_older(run: Pass, plan: Plan, known: dict[str, Known]) -> None:
 
     Between two parts the pass derives and shows what it has; after a crash the next one continues.
     """
-    first = run.outcome.full and not run.request.rebuild and (not known or passes.unread(run.database))
+    first = run.outcome.full and not run.request.rebuild and (not known or passes.get(run.database, "unread"))
     most = PART if known else NEWEST
     run.outcome.unread = 0
     if first and len(plan.read) > max(most, MANY):
@@ -159,14 +159,12 @@ def _rules(workspace: Workspace) -> str:
 
 def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
     database = run.database
-    sealed = artifacts.seals_exist(database)
     return JudgeContext(
         tombstones,
         run.workspace.noise,
-        (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
+        partial(artifacts.seal_of, database),
         run.now_iso,
-        run.workspace.settings.max_file_bytes,
-        frozenset(one.path for one in violations.list_accepted_gone(database)) if sealed else frozenset(),
+        frozenset(one.path for one in violations.list_accepted_gone(database)),
         redacted=violations.list_redacted_paths(database),
     )
 
@@ -184,14 +182,14 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
     if erasing and passes.anything_waits(database):
         change.add(deriving.drain(database, pipeline))
-    over = outcome.full and (passes.is_halted(database) or passes.unread(database))
+    over = outcome.full and (passes.is_halted(database) or passes.get(database, "unread"))
     stale = deriving.stale(database, pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
         return
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     whole = request.rebuild or (outcome.full and not known)
     # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
-    complete = whole or (outcome.full and passes.unread(database) > 0)
+    complete = whole or (outcome.full and bool(passes.get(database, "unread")))
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     with database.transaction():
         # 1. What removals cover goes.
@@ -229,11 +227,11 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         change.agents.update(violations.follow_verdicts(database, run.now_iso))
         # 6. What is left to do is recorded, and which pages depend on all this.
         if outcome.full:
-            passes.end_halt(database)
-            passes.leave_unread(database, outcome.unread)
+            passes.put(database, "halted", None)
+            passes.put(database, "unread", outcome.unread)
         if change.paths or whole:
             # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
-            passes.expect(database, "manifests_due")
+            passes.put(database, "manifests_due", 1)
         _record_rules(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)

@@ -6,7 +6,6 @@ Missing ones are written again from their sessions' artifacts; `memory_md_refs` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
@@ -31,7 +30,7 @@ from signet_sync.formats.frontmatter import (
 )
 from signet_sync.formats.ids import token_matches
 from signet_sync.formats.paths import MEMORY, artifact_path, wikilink
-from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.snapshot import Found
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.workspace import Maintenance, Pass, Workspace
@@ -61,40 +60,36 @@ def read(root: str, path: str, limit: int) -> tuple[Found, Document, dict[str, A
         return None
 
 
-def swap(
-    root: str,
-    path: str,
-    change: Callable[[dict[str, Any], str], tuple[dict[str, Any], str] | None],
-    lock: Callable[[], AbstractContextManager[None]],
-    *,
-    limit: int,
-    sync_folder: bool = True,
-) -> tuple[bytes, Signature] | None:
-    """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`.
+Edit = Callable[[dict[str, Any], str], tuple[dict[str, Any], str] | None]
+
+
+def swap(workspace: Workspace, path: str, change: Edit, *, sync_folder: bool = True) -> bool:
+    """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`; False if it stays.
 
     Without `sync_folder` the caller syncs the folder, once for several (`writing.sync_folders`). `change` gets the
-    fields and the body and returns both, or None if nothing is to be written. An unreadable manifest is left alone
-    (None). Raises `RevisionConflict` after a bounded number of lost races.
+    fields and the body and returns both, or None if nothing is to be written. An unreadable manifest is left alone.
+    Raises `RevisionConflict` after a bounded number of lost races.
     """
+    name = artifact_name(path.rpartition("/")[2])
+    assert name is not None
     for _ in range(RETRIES):
-        with lock():
-            known = read(root, path, limit)
+        with state_dir.session_lock(workspace.state, name.token):
+            known = read(workspace.root, path, workspace.settings.max_file_bytes)
             if known is None:
-                return None
+                return False
             found, document, before = known
             changed = change(dict(before), document.body)
             if changed is None:
-                return None
+                return False
             fields, body = changed
             fields["revision"] = before["revision"] + 1
             data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
             try:
                 parse(data)
             except FrontmatterProblem:
-                return None  # a person's own keys make it too large: written, it could not be read again
-            replaced = writing.replace(root, path, data, found.raw, sync_folder=sync_folder)
-            if replaced.displaced is None:
-                return data, replaced.signature
+                return False  # a person's own keys make it too large: written, it could not be read again
+            if writing.replace(workspace.root, path, data, found.raw, sync_folder=sync_folder).displaced is None:
+                return True
     raise RevisionConflict(
         "the manifest kept changing while it was written", path=path, hint="it is tried again by itself"
     )
@@ -115,7 +110,7 @@ class MissingManifests(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Returns whether a manifest may be missing: something moved since the last look."""
-        return passes.is_due(run.database, "manifests_due")
+        return bool(passes.get(run.database, "manifests_due"))
 
     def run(self, run: Pass) -> None:
         """Writes them and adds their paths to the outcome."""
@@ -187,7 +182,6 @@ def follow_page(
     endlessly.
     """
     wanted: dict[str, list[str]] = {}
-    tokens: dict[str, str] = {}
     showing = set()
     for token, session_id in shown:
         manifest = artifacts.manifest_of(workspace.database, agent_id, token, session_id)
@@ -196,10 +190,10 @@ def follow_page(
         path, headings = manifest
         showing.add(path)
         if headings != LEDGER_HEADING:
-            wanted[path], tokens[path] = [LEDGER_HEADING], token
-    for path, (token, _, _) in artifacts.list_shown_manifests(workspace.database, agent_id).items():
+            wanted[path] = [LEDGER_HEADING]
+    for path in artifacts.list_shown_manifests(workspace.database, agent_id):
         if path not in showing:
-            wanted[path], tokens[path] = [], token
+            wanted[path] = []
     if not wanted or not is_on_disk():
         return [], []
     changed: list[str] = []
@@ -211,21 +205,11 @@ def follow_page(
                 return None
             return {**fields, "memory_md_refs": refs}, body
 
-        token = tokens[path]
         try:
-            result = swap(
-                workspace.root,
-                path,
-                change,
-                lambda token=token: state_dir.session_lock(workspace.state, token),  # type: ignore[misc]
-                limit=workspace.settings.max_file_bytes,
-                sync_folder=False,
-            )
+            if swap(workspace, path, change, sync_folder=False):
+                changed.append(path)
         except (OSError, WorkspaceError, RevisionConflict) as error:
             trouble.append(f"{path}: its references could not be written: {reason(error)}")
-            continue
-        if result is not None:
-            changed.append(path)
     if changed:
         writing.sync_folders(workspace.root, {MEMORY})
     return changed, trouble

@@ -6,7 +6,6 @@ be read and whether the pass must halt; `judge` gives each file that was read it
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -25,6 +24,7 @@ from signet_sync.formats.timestamps import day_of, parse_name_stamp
 from signet_sync.sync.index_records import HEADLESS, NOTHING, Cliff, Judgement, Known, NoiseRule, Note, Row, Seal
 from signet_sync.text.digest_mark import is_headless, says_nothing
 from signet_sync.text.redaction import redacts
+from signet_sync.text.redaction import rules as redaction_rules
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.text.sentences import SentenceSubject, acceptable, fallback
 from signet_sync.text.stored_names import session_name, session_value
@@ -70,11 +70,8 @@ class Plan:
         self.cliff: Cliff | None = None
 
 
-class CliffRule(NamedTuple):
-    """The limits above which missing files halt a pass."""
-
-    fraction: float = 0.5
-    minimum: int = 20
+# Missing files halt a pass if they are more than this part of all, and at least so many.
+CLIFF_FRACTION, CLIFF_MINIMUM = 0.5, 20
 
 
 class Tombstones:
@@ -116,12 +113,12 @@ def plan(
     reread: Collection[str] = (),
     covered_rows: int = 0,
     indexed: int | None = None,
-    rule: CliffRule | None = None,
+    halts: bool = True,
 ) -> Plan:
     """Sorts every path of a snapshot into unchanged, to be read, judged by its name, or gone.
 
     `known` must hold every known path for a full snapshot, otherwise the requested ones; `indexed` is the number of
-    indexed files in the whole index, `covered_rows` how many of the missing ones tombstones explain. With `rule` None
+    indexed files in the whole index, `covered_rows` how many of the missing ones tombstones explain. Without `halts`
     the cliff is not checked (a person accepted the removals).
     """
     result = Plan()
@@ -172,8 +169,8 @@ def plan(
     candidates = known if snapshot.everything else [path for path in snapshot.asked if path in known]
     present = snapshot.files.keys() | snapshot.odd.keys()
     result.gone = sorted(path for path in candidates if path not in present)
-    if rule is not None:
-        result.cliff = _cliff(snapshot, known, result, ours, covered_rows, indexed, rule)
+    if halts:
+        result.cliff = _cliff(snapshot, known, result, ours, covered_rows, indexed)
     return result
 
 
@@ -184,7 +181,6 @@ def _cliff(
     ours: int,
     covered: int,
     indexed: int | None,
-    rule: CliffRule,
 ) -> Cliff | None:
     total = indexed if indexed is not None else sum(1 for k in known.values() if k.verdict == "indexed")
     if total - covered <= 0:
@@ -194,7 +190,7 @@ def _cliff(
     dropped = sum(1 for path in result.gone if known[path].verdict == "indexed") - covered
     if snapshot.everything and ours == 0 and dropped > 0:
         return Cliff(total, total, "`memory/` holds none of the files that were indexed")
-    if dropped >= rule.minimum and dropped > rule.fraction * total:
+    if dropped >= CLIFF_MINIMUM and dropped > CLIFF_FRACTION * total:
         return Cliff(dropped, total, f"{dropped} of {total} indexed files are gone")
     return None
 
@@ -217,7 +213,6 @@ class JudgeContext(NamedTuple):
     noise: NoiseRule
     seal_of: Callable[[str], Seal | None]
     now_iso: str
-    max_file_bytes: int = 64 * 1024 * 1024
     accepted_gone: frozenset[str] = frozenset()
     redacted: frozenset[str] = frozenset()
     keeps: bool = True
@@ -297,6 +292,12 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     )
 
 
+def judge_bytes(path: str, raw: bytes, noise: NoiseRule, now_iso: str = "", seal: Seal | None = None) -> Judgement:
+    """Judges bytes whatever was removed: against a seal, or as at first sight."""
+    found = Found(raw, Signature(len(raw), 0, 0, 0))
+    return judge(path, found, JudgeContext(Tombstones(), noise, lambda _: seal, now_iso))
+
+
 def judge_missing(path: str, judging: JudgeContext) -> Judgement | None:
     """Judges a missing file: `vanished` if it has a seal and its absence is unexplained, else None.
 
@@ -340,9 +341,7 @@ def judge_sealed(seal: Seal, judging: JudgeContext) -> Judgement | None:
     raw = unpack_seal(seal.packed)
     if raw is None:
         return None
-    known_good = Found(raw, Signature(len(raw), 0, 0, 0))
-    unsealed = JudgeContext(Tombstones(), judging.noise, lambda _: None, seal.sealed_at, judging.max_file_bytes)
-    judgement = judge(seal.path, known_good, unsealed)
+    judgement = judge_bytes(seal.path, raw, judging.noise, seal.sealed_at)
     return judgement if judgement.row is not None else None
 
 
@@ -356,17 +355,14 @@ def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Jud
     return Judgement(path, "ignored", code, _describe_ignored(code), found.signature)
 
 
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
-
-
 def _identity(raw: bytes) -> tuple[str | None, str | None, str | None]:
     """Returns agent, session id and key of a file as far as they can be read."""
     try:
         fields = parse(raw).fields
     except FrontmatterProblem:
         return None, None, None
-    agent_id, session_id, key = (_text_or_none(fields.get(k)) for k in ("agent_id", "session_id", "session_key"))
+    found = (fields.get(name) for name in ("agent_id", "session_id", "session_key"))
+    agent_id, session_id, key = (one if isinstance(one, str) and one.strip() else None for one in found)
     return agent_id, session_id, key
 
 
@@ -515,16 +511,6 @@ def _line(text: str) -> str:
     return text if _UUID.fullmatch(text) else _sanitized(text)
 
 
-_REDACTED = late(r"\[REDACTED:([a-z0-9-]+)\]")
-
-
-def _redactions(before: str, after: str) -> set[str]:
-    """Returns the rules of the sanitizer that found something."""
-    if after == before or "[REDACTED:" not in after:
-        return set()
-    return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
-
-
 def _row(
     path: str, name: ArtifactName, artifact: Content | Manifest, body: str, judging: JudgeContext
 ) -> tuple[Row, list[Note]]:
@@ -547,7 +533,7 @@ def _row(
     rules = set[str]()
     for before, after in zip((*given, body, refs), (*clean, content, shown_refs), strict=True):
         if before is not None and after is not None:
-            rules |= _redactions(before, after)
+            rules.update(redaction_rules(before, after))
     notes: list[Note] = []
     if rules:
         message = f"it seems to hold a secret ({', '.join(sorted(rules))}); the index and pages leave it out"

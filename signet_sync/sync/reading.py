@@ -12,7 +12,7 @@ from signet_sync.formats.frontmatter import pack_seal
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Ground, Signature, Snapshot, Trouble
 from signet_sync.storage import writing
-from signet_sync.storage.files import Folder, kind_of, reading, signature_of, split_checked, split_path
+from signet_sync.storage.files import folder, kind_of, read_settled, signature_of, split_checked, split_path, status_at
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import MANIFEST, SESSION, Judgement, Known, Row, Source
 from signet_sync.sync.planner import JudgeContext
@@ -25,13 +25,13 @@ def scan(root: str) -> Snapshot:
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with reading(root, MEMORY) as folder:
-            _collect(folder, MEMORY, files, odd)
+        with folder(root, MEMORY) as descriptor:
+            _collect(descriptor, MEMORY, files, odd)
     except (OSError, WorkspaceError) as error:
         return Snapshot(True, *_ground_of(error))
     try:
-        with reading(root, TOMBSTONES) as folder:
-            _collect(folder, TOMBSTONES, files, odd)
+        with folder(root, TOMBSTONES) as descriptor:
+            _collect(descriptor, TOMBSTONES, files, odd)
     except (FileNotFoundError, WorkspaceError):
         pass  # another kind of entry under this name was seen in `memory/`
     except OSError as error:
@@ -47,13 +47,16 @@ def _ground_of(error: OSError | WorkspaceError) -> tuple[Ground, str]:
     ) else f"`memory/` cannot be read: {error.strerror}"
 
 
-def _collect(folder: Folder, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
-    for name, status in folder.list():
-        path = f"{where}/{name}"
-        if isinstance(status, OSError):
-            odd[display(path)] = f"it cannot be looked at: {status.strerror}"
-        else:
-            _sort(path, status, files, odd)
+def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            path = f"{where}/{entry.name}"
+            try:
+                _sort(path, entry.stat(follow_symlinks=False), files, odd)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                odd[display(path)] = f"it cannot be looked at: {error.strerror}"
 
 
 def _sort(path: str, status: os.stat_result, files: dict[str, Signature], odd: dict[str, str]) -> None:
@@ -71,15 +74,15 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with reading(root, MEMORY):
+        with folder(root, MEMORY):
             pass
     except (OSError, WorkspaceError) as error:
         return Snapshot(False, *_ground_of(error), asked=asked)
     for path in asked:
         where, name = split_path(path)
         try:
-            with reading(root, where) as folder:
-                status = folder.status(name)
+            with folder(root, where) as descriptor:
+                status = status_at(descriptor, name)
         except (FileNotFoundError, NotADirectoryError, WorkspaceError):
             continue
         except OSError as error:
@@ -165,23 +168,23 @@ def judge_paths(
     """
     seen, taken = run.outcome.seen, 0
     with ExitStack() as stack:
-        folder = None
+        memory = None
         with suppress(FileNotFoundError):
-            folder = stack.enter_context(reading(run.workspace.root, MEMORY))
+            memory = stack.enter_context(folder(run.workspace.root, MEMORY))
         for batch in _batches(sorted(paths), seen.files if seen is not None else {}):
-            yield ((path, _judge(run, folder, path, judging)) for path in batch)
+            yield ((path, _judge(run, memory, path, judging)) for path in batch)
             taken += len(batch)
             run.request.go_on()
             if run.request.progress is not None:
                 run.request.progress(taken, len(paths))
 
 
-def _judge(run: Pass, folder: Folder | None, path: str, judging: JudgeContext) -> Judgement | None:
+def _judge(run: Pass, memory: int | None, path: str, judging: JudgeContext) -> Judgement | None:
     """Reads and judges a file; None if it is unsettled."""
     try:
-        if folder is None:
+        if memory is None:
             return None
-        found = folder.read(path.rpartition("/")[2], run.workspace.settings.max_file_bytes)
+        found = read_settled(memory, path.rpartition("/")[2], run.workspace.settings.max_file_bytes)
         if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
             return None
         judgement = judge_and_pack(path, found, judging)

@@ -37,14 +37,9 @@ from signet_sync.sync.workspace import Eraser, Outcome, Workspace
 LIFTED = f"{TOMBSTONES}/lifted"
 
 
-def path_of(agent_id: str, token: str) -> str:
-    """Returns the path of the tombstone of an agent's token."""
-    return f"{TOMBSTONES}/{tombstone_file_name(agent_id, token)}"
-
-
-def path_of_lifted(agent_id: str, token: str) -> str:
-    """Returns the path of the lifted tombstone of an agent's token."""
-    return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
+def path_of(agent_id: str, token: str, folder: str = TOMBSTONES) -> str:
+    """Returns the path of the tombstone of an agent's token, in force or in another folder."""
+    return f"{folder}/{tombstone_file_name(agent_id, token)}"
 
 
 def text_of(tombstone: Tombstone) -> bytes:
@@ -75,7 +70,7 @@ def put(root: str, tombstone: Tombstone) -> str:
     An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
     if tombstone_file_name(*tombstone.key) in files.listing(root, LIFTED, ""):
-        writing.unlink(root, path_of_lifted(*tombstone.key))
+        writing.unlink(root, path_of(*tombstone.key, LIFTED))
         writing.remove_empty_folders(root, LIFTED, TOMBSTONES)
     return _put(root, path_of(*tombstone.key), text_of(tombstone))
 
@@ -94,7 +89,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
     ):
         # The other part of this removal: another machine may know it as a whole.
         tombstone = tombstone.changed(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
-    _put(root, path_of_lifted(*tombstone.key), text_of(tombstone))
+    _put(root, path_of(*tombstone.key, LIFTED), text_of(tombstone))
     if rest is not None:
         _put(root, path_of(*rest.key), text_of(rest))
     else:
@@ -117,7 +112,7 @@ def read_lifted(root: str) -> dict[tuple[str, str], Tombstone]:
 
 def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
-    found = files.read(root, path_of_lifted(agent_id, token), TOMBSTONE_LIMIT)
+    found = files.read(root, path_of(agent_id, token, LIFTED), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
@@ -286,7 +281,7 @@ def read_in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Kno
     # The process that removes a session writes the mirror itself: until its scrub a tombstone counts as new.
     pending = tombstones_store.pending(database) if decision.in_force else frozenset()
     news = [*decision.news, *(one for key, one in decision.in_force.items() if key in pending)]
-    again = _aliases(workspace, news)
+    again = find_aliases(workspace, news)
     if news:
         # No row tells the session of an invalid file.
         again.update(artifacts.invalid_paths(database))
@@ -363,7 +358,7 @@ def all_tombstones(workspace: Workspace) -> dict[Key, Tombstone]:
     return found
 
 
-def _aliases(workspace: Workspace, news: "Sequence[Tombstone]") -> set[str]:
+def find_aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
     """Returns files of newly removed sessions that are named with the token of the session's other identity.
 
     The identities of a session are its id and its key.

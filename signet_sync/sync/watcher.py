@@ -26,9 +26,6 @@ MOST_ASKED, MOST_PATHS = 512, 2_000
 # Exhausted watches are a limit of the whole user account: other programs must release some first.
 RETRY_SECONDS = 60.0
 JOIN_SECONDS = 1.0
-# watchdog keeps one half of a rename back for half a second, and all that comes behind it, to pair it with the other
-# half. We take names alone; only folders that move with what is watched below them need both halves.
-UNPAIRED, UNPAIRED_DEEP = 0.0, 0.02
 
 Identity = tuple[int, int]
 
@@ -45,9 +42,6 @@ class Hint(NamedTuple):
 
     def __or__(self, other: "Hint") -> "Hint":
         return Hint(self.paths | other.paths, self.everything or other.everything)
-
-
-ALL_DIRTY = Hint(frozenset(), everything=True)
 
 
 class Watcher:
@@ -337,8 +331,6 @@ class _Watches:
                 self._observer.schedule(listener, path, recursive=deep, event_filter=accepted)
             except (FileNotFoundError, NotADirectoryError):
                 self._missed = True
-        for emitter in self._observer.emitters:
-            _hurry(emitter, UNPAIRED_DEEP if emitter.watch.is_recursive else UNPAIRED)
 
     def alive(self) -> bool:
         """Returns whether the library's threads still run and every folder of the survey got its watch."""
@@ -349,16 +341,6 @@ class _Watches:
         self._observer.stop()
         if self._observer.is_alive():
             self._observer.join(JOIN_SECONDS)
-
-
-def _hurry(emitter: object, delay: float) -> None:
-    """Has an emitter wait less for the other half of a rename; one of another version or system stays as it is."""
-    waiting: object = emitter
-    for name in ("_inotify", "_move_event_grouper", "_queue"):
-        waiting = getattr(waiting, name, None)
-    for name in ("delay", "delay_sec"):  # its name before 7.1
-        if name in getattr(waiting, "__dict__", ()):
-            setattr(waiting, name, delay)
 
 
 class _Listener:

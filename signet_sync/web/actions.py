@@ -50,7 +50,7 @@ def _forget(request: ViewRequest) -> ActionPlan:
 
     def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
         done = forget_operations.forget(workspace, request.agent, found.id, request.now_us)
-        said, command = [f"The memory {handle(done.id)} is deleted."], ""
+        said, command = [f"The memory {handle(found.id)} is deleted."], ""
         if done.pending:
             said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
         if done.git_history == "contains":

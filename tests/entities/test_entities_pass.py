@@ -233,7 +233,7 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
     assert SAYING in vault.call("remove", "--dry-run", session).out
     answer = vault.call("remove", "--yes", "--json", "--reason", "asked for", session)
     assert answer.code == 0, answer
-    assert answer.json["entity_lines"] == planned
+    assert answer.json["removals"][0]["entity_lines"] == planned
     for word in (CANARY, CANARY[3:], "sentencecanary"):
         assert holding(vault.root, word) == [], word
         assert holding(vault.state, word) == [], word

@@ -25,10 +25,10 @@ NAME, RAW = made.summary()
 
 
 def document(url: str) -> dict[str, Any]:
-    """What `check --json --pages` says of a workspace, but for its address."""
+    """What `check --json` says of a workspace, but for its address."""
     with opened(url) as place:
         place.fetch()
-        checked = check.check(place.root, now_us=NOW, pages=True)
+        checked = check.check(place.root, now_us=NOW)
         found = check.document(place.name, checked, NOW, strict=False)
         table = sorted([j.path, j.verdict, j.code, j.message] for j in checked.judgements)
     del found["workspace"]

@@ -81,7 +81,7 @@ def opened(vault: Vault, session: str = made.SESSION) -> dict[str, Any]:
 
 
 def checked(vault: Vault) -> list[tuple[str, str]]:
-    answer = vault.call("check", "--pages", "--json")
+    answer = vault.call("check", "--json")
     return [(problem["path"], problem["code"]) for problem in answer.json["problems"]]
 
 

@@ -102,7 +102,8 @@ def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     assert [code for code, _, _ in answers[:-1]] == [0] * (len(COMMANDS) - 1), answers
     told = [json.loads(out) for _, out, _ in answers]
     assert told[0]["ok"] and told[2]["ok"]
-    assert told[3]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
+    # git itself was asked, and found on the way that is not the trap's
+    assert told[3]["removals"][0]["git_history"] == "contains"
     assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
 
 

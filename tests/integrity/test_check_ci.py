@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-import yaml
-from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
+from workbench import NOW, Vault, contents, numbered
 
 
 @pytest.fixture
@@ -121,7 +118,7 @@ def test_no_setting_of_a_workspace_changes_a_verdict(vault):
     broken(vault)
 
     def judged(*arguments: str) -> tuple[list, list]:
-        document = vault.call("check", "--json", "--pages", "--now", NOW, *arguments).json
+        document = vault.call("check", "--json", "--now", NOW, *arguments).json
         mine = [p for p in document["problems"] if p["path"] == "signet-sync.toml"]
         return [p for p in document["problems"] if p not in mine], [(p["code"], p["line"]) for p in mine]
 
@@ -149,74 +146,3 @@ def test_a_note_that_fails_is_shown_as_a_problem(vault):
     assert vault.call("check").code == 0 and "1 link-broken" in vault.call("check").out
     answer = vault.call("check", "--strict")
     assert answer.code == 1 and f"note link-broken  {path}" in answer.out
-
-
-# ── pages ──
-
-
-def test_rows_of_pages_are_what_their_artifacts_say(vault):
-    vault.reindex()
-    assert problems(vault, "--pages") == {}
-
-
-def test_a_row_whose_artifact_says_otherwise(vault):
-    vault.reindex()
-    path, line = vault.paths[1]["summary"], None
-    raw = (vault / path).read_bytes()
-    (vault / path).write_bytes(raw.replace(b"step number 1 bounded", b"step number 1 removed"))
-    found = problems(vault, "--pages")
-    code, line = found["MEMORY.md"]
-    assert code == "page-stale" and "step number 1 bounded" in vault.page().split("\n")[line - 1]
-    (vault / path).unlink()
-    assert problems(vault, "--pages")["MEMORY.md"][0] == "page-stale"
-
-
-def test_a_page_that_was_edited_between_its_marks(vault):
-    vault.reindex()
-    (vault / "MEMORY.md").write_text("# Mine\n\n" + vault.page().replace("step number 1", "step number one"))
-    assert problems(vault, "--pages") == {"MEMORY.md": ("page-edited", 3)}
-    (vault / "MEMORY.md").write_text("# Mine alone\n")
-    assert problems(vault, "--pages") == {}
-
-
-# ── an index from a cache ──
-
-
-def test_a_cached_index_follows_the_files_and_nothing_else_is_written(tmp_path):
-    first, second = Vault(tmp_path / "first"), Vault(tmp_path / "second")
-    for number in range(1, 13):
-        first.session(number)
-    for number in (1, 2, 3, 20):
-        second.session(number)
-    place = tmp_path / "cache/index.db"
-
-    def index(vault: Vault, *arguments: str):
-        before = tree(vault.root)
-        answer = vault.call("--db", place, "reindex", "--index-only", "--json", "--now", NOW, *arguments)
-        assert tree(vault.root) == before and os.listdir(place.parent) == ["index.db"]
-        return answer
-
-    def found(vault: Vault, *arguments: str) -> list[dict]:
-        answer = call(
-            "--workspace", vault.root, *arguments, "recall", "--words", "--json", "--limit", "99", "lantern"
-        ).json
-        return sorted((hit["path"], hit["snippet"]) for hit in answer["files"])
-
-    assert index(first).json["counts"]["indexed"] == 36
-    assert index(second).code == 5  # most of what it knew is gone
-    answer = index(second, "--accept-removals")
-    assert answer.code == 0 and answer.json["counts"]["indexed"] == 12
-    assert {problem["code"] for problem in answer.json["problems"]} == set()
-    assert not (second.state / "last-pass.json").exists()  # `status` speaks of the workspace's own index
-    second.reindex()
-    assert found(second, "--db", str(place)) == found(second) != []
-
-
-def test_workflows_name_actions_by_commit_and_sign_where_nothing_is_built() -> None:
-    """A tag can be moved to other code; whoever holds a token can sign what that code made."""
-    for workflow in sorted((ROOT / ".github/workflows").glob("*.yml")):
-        for name, job in yaml.safe_load(workflow.read_text())["jobs"].items():
-            named = [step["uses"] for step in job.get("steps", []) if "uses" in step]
-            assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in named), (workflow.name, name)
-            if "id-token" in job.get("permissions", {}):
-                assert not any("run" in step or "/checkout@" in step.get("uses", "") for step in job["steps"]), name

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crash_runner import KILLED, forked
 from workbench import NOW, Vault
 
-from signet_sync.storage import writing
 from signet_sync.sync.store.texts import keep
 
 LATER = "2026-03-30T12:00:00.000Z"
@@ -105,23 +103,6 @@ def test_sixty_files_that_went_are_settled_at_once_and_can_still_be_restored(vau
     (vault / second).unlink()
     vault.reindex()
     assert {path for path, code in opened(vault).items() if code == "vanished"} == {first, second}
-
-
-def test_what_was_accepted_by_a_process_that_died_is_in_its_row_after_a_pass(vault, monkeypatch):
-    """Killed between the new seal and the corrected hash in the file."""
-    path = vault.paths[0]["summary"]
-    (vault / path).write_bytes((vault / path).read_bytes() + b"\nand zzmine\n")
-    vault.reindex()
-
-    def killed():
-        monkeypatch.setattr(writing, "replace", lambda *_: os._exit(KILLED))
-        return vault.call("violations", "accept", path, "--reason", "mine", "--now", NOW).code
-
-    assert forked(killed) == KILLED and not vault.hits("zzmine")
-    vault.reindex()
-    assert vault.hits("zzmine")
-    assert vault.call("violations", "accept", path, "--reason", "mine", "--now", NOW).code == 0
-    assert not opened(vault) and vault.hits("zzmine")
 
 
 def test_what_was_accepted_as_gone_is_known_after_a_lost_database_and_forgotten_with_its_session(vault):

@@ -35,7 +35,7 @@ def vault(tmp_path):
 def remove(vault, name=ID):
     answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--json", "--now", NOW)
     assert answer.code == 0, answer
-    return answer.json
+    return answer.json["removals"][0]
 
 
 def bytes_of(vault):
@@ -126,7 +126,7 @@ def test_links_and_pipes_are_not_followed_and_our_database_is_not_opened(vault):
     sys.addaudithook(look)
     answer = vault.call("--db", place, "remove", ID, "--reason", "x", "--yes", "--json", "--now", NOW)
     watching = False
-    assert answer.code == 0 and answer.json["foreign"] == []
+    assert answer.code == 0 and answer.json["removals"][0]["foreign"] == []
     assert opened == []
 
 

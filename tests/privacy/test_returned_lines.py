@@ -242,15 +242,6 @@ def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None
     assert kept.read_text() == f"{OWN}\n{line}\n"
 
 
-def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> None:
-    vault = Vault(tmp_path / "vault")
-    line = of_a_statement(vault)
-    kept = vault / "MEMORY.user-20260329T110000Z.md"
-    kept.write_text(f"{OWN}\n{line}\n")
-    vault.reindex()
-    assert kept.read_text() == f"{OWN}\n"
-
-
 def test_a_line_goes_though_its_session_was_never_in_this_index(tmp_path: Any) -> None:
     """The database was lost, and the removal comes from another machine before the next pass."""
     vault = Vault(tmp_path / "vault")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-from itertools import permutations, product
 from pathlib import Path
 
 import apsw
 import artifacts_fixture as made
 import pytest
 from signet_writer import Signet
-from workbench import NOW, Vault, cast, numbered, sampled, tree
+from workbench import NOW, Vault, cast, numbered, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
@@ -24,7 +22,6 @@ ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)
 WORDS = (b"number1x", b"step number 1 ", ID.encode())
 MANY = 40
-STEPS = ("remove", "sync back", "index again")
 
 
 def token(number: int) -> str:
@@ -104,26 +101,6 @@ def test_a_pass_over_what_is_gone_reads_them_too(vault):
     Signet(vault.root).remove(TOKEN)
     with opened(str(vault.root), Settings()) as workspace:
         run_pass(workspace, Request(now_us=parse_instant(NOW) or 0, paths=paths))
-    is_gone(vault)
-
-
-@pytest.mark.parametrize(("remover", "order"), sampled(product(("signet", "ours"), permutations(STEPS)), 6))
-def test_twelve_orders_of_who_removes_syncs_back_and_indexes_again(vault, tmp_path, remover, order):
-    signet = Signet(vault.root)
-    kept = tmp_path / "kept"
-    shutil.copytree(vault.memory, kept, ignore=shutil.ignore_patterns("memories.db*", "tombstones"))
-    for step in order:
-        if step == "remove" and remover == "signet":
-            signet.remove(TOKEN)
-        elif step == "remove":
-            answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
-            assert answer.code == 0, answer
-        elif step == "sync back":
-            shutil.copytree(kept, vault.memory, dirs_exist_ok=True)
-        else:
-            vault.db.unlink()
-            vault.reindex("--full")
-    vault.reindex()
     is_gone(vault)
 
 
@@ -214,25 +191,6 @@ def test_a_damaged_or_locked_database_is_reported_once_and_halts_nothing(vault, 
     is_gone(vault)
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "create table if not exists memory_artifact_tombstones(session_token text primary key)",
-        "create table if not exists memories(id text primary key)",
-        "create view if not exists memory_artifact_tombstones as select 1 as session_token",
-    ],
-    ids=["older", "none", "a view"],
-)
-def test_another_version_has_fewer_columns_or_no_tombstones(vault, schema):
-    signet = Signet(vault.root, "memories.db", schema)
-    older = "tombstones(session" in schema
-    if older:
-        with signet.rows() as connection, connection:
-            connection.execute("insert into memory_artifact_tombstones values(?)", (TOKEN,))
-    vault.reindex()
-    assert bool(vault.hits("number1x")) is not older
-
-
 def test_rows_are_data(vault):
     """What is no tombstone is left out and counted; a reason passes the sanitizer; paths are only names."""
     signet = Signet(vault.root)
@@ -256,14 +214,3 @@ def test_rows_are_data(vault):
     raw = stone(vault).read_bytes()
     assert secret.encode() not in raw and b"[REDACTED:" in raw and b"1970-01-01" in raw
     assert [path.name for path in (vault / "memory/tombstones").iterdir()] == [stone(vault).name]
-
-
-def test_a_first_pass_halts_too(tmp_path):
-    """Nothing is indexed yet: what the names of the files say is counted."""
-    vault = Vault(tmp_path / "vault")
-    for number in range(1, 27):
-        vault.session(number)
-    names = {path.name.split("--")[1] for path in vault.memory.glob("*--summary.md")}
-    Signet(vault.root).record(*sorted(names)[:24])
-    assert vault.reindex(code=5)["halted"]
-    assert not (vault / "memory/tombstones").exists()

@@ -170,7 +170,7 @@ def test_a_removal_leaves_an_agent_with_the_same_session_alone(vault: Vault, key
             (vault / path).unlink()
         vault.reindex()
     answer = own(vault, "default", "remove", session_id, "--reason", "asked", "--yes", "--now", NOW)
-    assert answer["foreign"] == []
+    assert answer["removals"][0]["foreign"] == []
     assert kept.read_bytes() == before
     (mine,) = vault.root.glob("MEMORY.user-*")
     assert "my own line" in mine.read_text() and MINE["default"] not in mine.read_text()

@@ -206,7 +206,7 @@ def remove_quoted(workspace: Workspace) -> None:
     quotes = privacy_quotes.find_quotes(workspace, plans)
     privacy_quotes.redact(workspace, quotes, "private", NOW_US)
     for plan in plans:
-        remove.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
+        remove.remove(workspace, plan, "private", NOW_US)
 
 
 def redact_all(workspace: Workspace) -> None:

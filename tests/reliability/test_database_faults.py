@@ -530,5 +530,5 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         file.write(bytes(size))
     assert not looked()
     later = now_us() + 25 * 3600 * 10**6
-    monkeypatch.setattr("signet_sync.app.scheduler.now_us", lambda: later)
+    monkeypatch.setattr("signet_sync.app.supervisor.now_us", lambda: later)
     assert looked()

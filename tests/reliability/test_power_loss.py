@@ -22,7 +22,7 @@ from signet_sync.sessions import journal
 from signet_sync.storage import writing
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import private_folder, read_with_sum
-from signet_sync.sync.store.passes import set_version, version_of
+from signet_sync.sync.store.artifacts import sanitizer_of_rows, set_sanitizer_of_rows
 
 Tree = dict[str, bytes | None]
 
@@ -106,7 +106,7 @@ def test_a_durable_transaction_outlasts_the_power_even_in_a_new_folder(tmp_path)
         private_folder(f"{folder}/id")
         database = Database(f"{folder}/id/signet-sync.db")
         with database.transaction(durable=True):
-            set_version(database, "word", "kept")
+            set_sanitizer_of_rows(database, "kept")
 
     (tmp_path / "left").mkdir()
     left = all_states(tmp_path, work, most=12)
@@ -117,7 +117,7 @@ def test_a_durable_transaction_outlasts_the_power_even_in_a_new_folder(tmp_path)
         database = place / "machine" / "state" / "id" / "signet-sync.db"
         if answered or database.exists():
             opened = Database(str(database))
-            assert opened.problems() == [] and version_of(opened, "word") in (("kept",) if answered else ("kept", None))
+            assert opened.problems() == [] and sanitizer_of_rows(opened) in (("kept",) if answered else ("kept", None))
             opened.close()
 
 

@@ -41,7 +41,9 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, state_dir, writing
 from signet_sync.storage.database import connection
 from signet_sync.sync import manifests
-from signet_sync.sync.deriving import publish_pages
+from signet_sync.sync.deriving import publish
+from signet_sync.sync.index_records import Change
+from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 
 NOW_US = parse_instant(NOW) or 0
 PAGE = "MEMORY.md"
@@ -157,6 +159,12 @@ def stop_at(number: list[int]) -> None:
     apsw.Connection = Connection  # type: ignore[misc]
 
 
+def publish_page(workspace: Workspace, now_us: int) -> Outcome:
+    run = Pass(workspace, Request(now_us, frozenset()), Outcome(change=Change(agents={"default"})))
+    publish(run, workspace.pipeline.publishers)
+    return run.outcome
+
+
 def stopped(root: Path, at: int) -> int | None:
     """A writer of the page that has stopped at this step; None where it came to its end before."""
 
@@ -165,7 +173,7 @@ def stopped(root: Path, at: int) -> int | None:
         stop_at(number)
         with opened(str(root), Settings()) as workspace:
             number.append(at)
-            return int(publish_pages(workspace, agents={"default"}, now_us=EARLIER[0]).deferred)
+            return int(publish_page(workspace, EARLIER[0]).deferred)
 
     pid = fork(write)
     _, status = os.waitpid(pid, os.WUNTRACED)
@@ -176,7 +184,7 @@ def written_beside(root: Path, sleeper: int, now_us: int) -> bool:
     """Writes the page anew; whether the lease that the sleeper held was taken from it."""
     with opened(str(root), Settings()) as workspace:
         rows = list(workspace.database.execute("select lease_owner, fence from memory_md_heads where lease_owner > ''"))
-        publish_pages(workspace, agents={"default"}, now_us=now_us)
+        publish_page(workspace, now_us)
         fence = workspace.database.value("select fence from memory_md_heads")
     return any(owner.split(":")[1] == str(sleeper) and fence > held for owner, held in rows)
 
@@ -281,9 +289,7 @@ def write_manifest(workspace: Any, path: str, number: int) -> None:
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str]:
         return {**fields, "memory_md_refs": [f"Round {number}"]}, body
 
-    token = path.split("--")[1]
-    locked = partial(state_dir.session_lock, workspace.state, token)
-    if manifests.swap(workspace.root, path, change, locked, limit=1 << 20) is None:
+    if not manifests.swap(workspace, path, change):
         raise OSError("half of it")
 
 

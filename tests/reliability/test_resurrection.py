@@ -316,7 +316,7 @@ def after(scene: Scene) -> Scene:
 
 
 def remove(scene: Scene) -> dict[str, Any]:
-    found: dict[str, Any] = scene.ask("remove", ID, "--reason", "asked for", "--yes")
+    found: dict[str, Any] = scene.ask("remove", ID, "--reason", "asked for", "--yes")["removals"][0]
     return found
 
 

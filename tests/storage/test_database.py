@@ -17,7 +17,7 @@ from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
-from signet_sync.sync.store.passes import set_version, version_of
+from signet_sync.sync.store.artifacts import sanitizer_of_rows, set_sanitizer_of_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
@@ -163,14 +163,14 @@ def test_a_rebuild_that_fails_leaves_the_old_index(filled):
 def test_a_failure_rolls_back_and_sqlites_errors_become_ours(place):
     database = Database(place)
     with pytest.raises(DatabaseError, match="no such table") as caught, database.transaction():
-        set_version(database, "key", "value")
+        set_sanitizer_of_rows(database, "value")
         database.execute("insert into lost values(1)")
     assert caught.value.path == place
-    assert version_of(database, "key") is None and not database.connection.in_transaction
+    assert sanitizer_of_rows(database) is None and not database.connection.in_transaction
     with database.transaction(durable=True):
         assert database.value("pragma synchronous") == 2
-        set_version(database, "key", "value")
-    assert database.value("pragma synchronous") == 1 and version_of(database, "key") == "value"
+        set_sanitizer_of_rows(database, "value")
+    assert database.value("pragma synchronous") == 1 and sanitizer_of_rows(database) == "value"
     database.close()
 
 
@@ -179,7 +179,7 @@ def test_a_lock_is_waited_for_and_then_told(place):
     with first.transaction(), pytest.raises(DatabaseError, match="locked"), second.transaction():
         pass
     with second.transaction():
-        set_version(second, "key", "value")
+        set_sanitizer_of_rows(second, "value")
     first.close()
     second.close()
 

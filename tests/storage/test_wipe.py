@@ -10,7 +10,7 @@ import pytest
 
 from signet_sync.storage.database import batches as database_wipe
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.passes import set_version
+from signet_sync.sync.store.artifacts import set_sanitizer_of_rows
 
 WORD = re.compile(rb"quill\d{6}z")
 
@@ -61,7 +61,7 @@ class Life:
         self.database.checkpoint(truncate=True)
         with self.database.transaction():
             wiped = database_wipe.wipe(self.database)
-            set_version(self.database, "wiped", str(self.number))
+            set_sanitizer_of_rows(self.database, str(self.number))
         return wiped
 
 
@@ -107,7 +107,7 @@ def test_newer_pages_in_the_log_are_waited_for(tmp_path: Path) -> None:
     life = Life(tmp_path / "index.db", 1)
     life.step(100)
     with life.database.transaction():
-        set_version(life.database, "a", "b")
+        set_sanitizer_of_rows(life.database, "b")
     with life.database.transaction():
         assert not database_wipe.wipe(life.database)
     assert life.wipe()

@@ -231,7 +231,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert statuses == {"open", "done", "replaced"}
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
-    assert not passes.anything_waits(database) and not deriving.is_stale(database, stages)
+    assert not passes.anything_waits(database) and not deriving.stale(database, stages)
 
 
 def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
@@ -351,10 +351,10 @@ def test_another_version_rebuilds(database: Database, names: Sequence[str], monk
             deriver.clear(database)
         # What runs has no rows here: its table is that of another deriver.
         assert (rows(database, stages) != before) == (type(deriver).__name__ != "LiveStatements"), deriver
-        assert not deriving.is_stale(database, stages)
+        assert not deriving.stale(database, stages)
         monkeypatch.setattr(type(deriver), "version", "another")
         assert deriver in deriving.stale(database, stages)
         with database.transaction():
             deriving.rebuild(database, stages, deriving.stale(database, stages))
         deriving.drain(database, stages)
-        assert rows(database, stages) == before and not deriving.is_stale(database, stages), deriver
+        assert rows(database, stages) == before and not deriving.stale(database, stages), deriver

@@ -36,8 +36,6 @@ from signet_sync.sync.workspace import (
     Request,
     Workspace,
 )
-from signet_sync.text.digest_mark import VERSION
-from signet_sync.text.sanitizer import sanitizer_stamp
 
 NOW_US = parse_instant(NOW) or 0
 
@@ -250,7 +248,7 @@ def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_nex
             pass
     assert "number 7" in vault.page()
     with vault.database() as database:
-        assert not passes.is_due(database, "pages_due")
+        assert not passes.get(database, "pages_due")
 
 
 # ── what follows from old sessions waits for idle time; commands wait for all of it, and a death loses none ──
@@ -287,7 +285,7 @@ def test_the_page_comes_first_and_log_pages_once_nothing_waits(many: Vault, idle
     assert many.call("status", "--json").json["backlog"] == passes.count_waiting(idle.database) > 0
     assert "backlog" in many.call("status").out
     for deriver in idle.pipeline.derivers:
-        assert deriving.waits(idle.database, idle.pipeline, deriver.name) == (SESSION in deriver.kinds)
+        assert (deriver.name in deriving.waiting(idle.database, idle.pipeline)) == (SESSION in deriver.kinds)
     while work_off(idle, request()):
         pass
     run_pass(idle, request())
@@ -336,55 +334,13 @@ def test_without_the_memory_for_one_file_the_others_are_indexed(vault: Vault, mo
     assert vault.rows("select verdict from files where path = ?", path) == [("indexed",)]
 
 
-# ── rows that another sanitizer made are derived anew by the next full pass, once, though no file changed ──
-
-RULES = f"{sanitizer_stamp()} digest {VERSION}"
-STAMP = "select version from derivers where name = 'artifacts'"
-
-
-@pytest.fixture
-def indexed(vault: Vault) -> Vault:
+def test_rows_of_another_sanitizer_are_made_anew_once_and_a_hinted_pass_does_not_vouch_for_others(vault: Vault) -> None:
     vault.session(3)
     vault.reindex()
-    return vault
-
-
-def as_an_older_one_left_it(vault: Vault, *, stamped: bool = True) -> None:
-    """A row holds what an older sanitizer did not know to be a secret."""
-    database = Database(str(vault.db))
-    try:
-        with database.transaction():
-            database.execute("update memory_artifacts set project = 'old-secret' where source_kind = 'summary'")
-            database.execute("delete from derivers where name = 'artifacts'")
-            if stamped:
-                artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
-    finally:
-        database.close()
-
-
-def is_quiet(vault: Vault, *arguments: str) -> bool:
-    document = vault.reindex(*arguments)
-    return bool(document["counts"]["read"] == 0 and document["counts"]["unchanged"] == 9)
-
-
-@pytest.mark.parametrize("stamped", [True, False], ids=["older", "none"])
-@pytest.mark.parametrize("arguments", [(), ("--index-only",)], ids=["writing", "index-only"])
-def test_another_stamp_derives_every_row_anew_and_then_no_more(
-    indexed: Vault, stamped: bool, arguments: tuple[str, ...]
-) -> None:
-    as_an_older_one_left_it(indexed, stamped=stamped)
-    document = indexed.reindex(*arguments)
-    assert (document["counts"]["read"], document["counts"]["unchanged"]) == (9, 0)
-    assert indexed.rows("select count(*) from memory_artifacts where project = 'old-secret'") == [(0,)]
-    assert indexed.rows(STAMP) == [(RULES,)]
-    assert indexed.dump() == indexed.dump_from_scratch()
-    assert is_quiet(indexed, *arguments)
-
-
-def test_hinted_passes_do_not_vouch_for_rows_that_they_did_not_see(indexed: Vault) -> None:
-    as_an_older_one_left_it(indexed)
-    paths = frozenset(indexed.session(4).values())
-    with opened(str(indexed.root), Settings()) as workspace:
+    with vault.database(readonly=False) as database, database.transaction():
+        artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
+    paths = frozenset(vault.session(4).values())
+    with opened(str(vault.root), Settings()) as workspace:
         assert run_pass(workspace, Request(NOW_US, paths)).read == 3
         assert run_pass(workspace, Request(NOW_US)).read == 12
         assert run_pass(workspace, Request(NOW_US)).read == 0

@@ -1,7 +1,6 @@
 """Manifests and tombstones: changed by compare-and-swap, no change lost, nothing of a person's or a stranger's lost."""
 
 import os
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -12,8 +11,12 @@ from hypothesis import strategies as st
 from signet_sync.errors import RevisionConflict
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
+from signet_sync.settings.model import Settings
 from signet_sync.storage import files, writing
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import StateFolder
 from signet_sync.sync import manifests
+from signet_sync.sync.workspace import Workspace
 
 PATH = "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--manifest.md"
 LIMIT = 1 << 20
@@ -39,11 +42,6 @@ def put(root, raw):
     return raw
 
 
-@contextmanager
-def unlocked():
-    yield
-
-
 LISTED = ["Session Ledger (Last 30 Days)"]
 
 
@@ -52,8 +50,11 @@ def refs(fields, body):
     return None if fields["memory_md_refs"] == LISTED else ({**fields, "memory_md_refs": LISTED}, body)
 
 
-def swap(root, change=refs, lock=unlocked):
-    return manifests.swap(str(root), PATH, change, lock, limit=LIMIT)
+def swap(root, change=refs):
+    state = StateFolder(str(root.parent / "state"), "key")
+    os.makedirs(state.locks, exist_ok=True)
+    settings = Settings(max_file_bytes=LIMIT)
+    return manifests.swap(Workspace(str(root), settings, state, Database(":memory:")), PATH, change)
 
 
 def document(root):
@@ -62,9 +63,7 @@ def document(root):
 
 def test_a_swap_writes_the_change_and_the_next_revision(root):
     put(root, manifests.text_of(FIELDS, "[[a|summary]]\n"))
-    data, signature = swap(root)
-    assert (root / PATH).read_bytes() == data
-    assert files.signature_of(os.stat(root / PATH)) == signature
+    assert swap(root)
     fields = document(root).fields
     assert fields == {
         **fields,
@@ -95,14 +94,15 @@ nested: {a: {b: 1}}
 def test_unknown_keys_survive_byte_for_byte(root):
     put(root, f"---\n{UNKNOWN}{HEAD}---\nbody\n".encode())
     before = document(root).fields
-    data, _ = swap(root)
+    assert swap(root)
+    data = (root / PATH).read_bytes()
     assert UNKNOWN.rstrip("\n") in data.decode()
     after = document(root).fields
     assert {k: v for k, v in after.items() if k not in ("memory_md_refs", "revision", "content_sha256")} == {
         k: v for k, v in before.items() if k not in ("memory_md_refs", "revision", "content_sha256")
     }
-    again, _ = swap(root, lambda fields, body: (fields, body))
-    assert again.decode() == data.decode().replace("revision: 2", "revision: 3")
+    assert swap(root, lambda fields, body: (fields, body))
+    assert (root / PATH).read_text() == data.decode().replace("revision: 2", "revision: 3")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -112,8 +112,8 @@ def test_unknown_keys_survive_byte_for_byte(root):
 )
 def test_any_body_survives(root, body):
     put(root, f"---\n{HEAD}---\n{body}".encode())
-    data, _ = swap(root)
-    assert data.split(b"\n---\n", 1)[1] == (body if body.endswith("\n") else body + "\n").encode()
+    assert swap(root)
+    assert (root / PATH).read_bytes().split(b"\n---\n", 1)[1] == (body if body.endswith("\n") else body + "\n").encode()
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_any_body_survives(root, body):
 def test_what_cannot_be_read_is_left_alone(root, raw):
     put(root, raw)
     before = files.signature_of(os.stat(root / PATH))
-    assert swap(root) is None
+    assert not swap(root)
     assert files.signature_of(os.stat(root / PATH)) == before and (root / PATH).read_bytes() == raw
 
 
 def test_what_is_not_there_is_not_made(root):
-    assert swap(root) is None
+    assert not swap(root)
     (root / PATH).symlink_to("/etc/passwd")
-    assert swap(root) is None and os.listdir(root / "memory") == [Path(PATH).name]
+    assert not swap(root) and os.listdir(root / "memory") == [Path(PATH).name]
 
 
 def editing(body):

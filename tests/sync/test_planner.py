@@ -30,7 +30,6 @@ from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known, NoiseRule
 from signet_sync.sync.planner import (
     HINTS,
-    CliffRule,
     JudgeContext,
     Tombstones,
     judge,
@@ -46,9 +45,9 @@ KEY = "agent:main:main"
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
 
 
-def bench(seals=(), tombstones=NOTHING, limit=1 << 20):
+def bench(seals=(), tombstones=NOTHING):
     held = {seal.path: seal for seal in seals}
-    return JudgeContext(tombstones, NoiseRule(), held.get, NOW, limit)
+    return JudgeContext(tombstones, NoiseRule(), held.get, NOW)
 
 
 def verdict(made, tombstones=NOTHING, seals=()):
@@ -532,9 +531,9 @@ def test_what_is_no_file():
     }  # fmt: skip
     plan = planner.plan(snapshot(odd=odd), {}, NOTHING)
     assert plan.read == [PATH]
-    assert sorted((j.path, j.code) for j in plan.judged) == [
-        ("memory/b\\xff--x.md", "foreign-name"),
-        ("memory/link.md", "foreign-name"),
+    assert sorted((j.path, j.verdict, j.code, j.message) for j in plan.judged) == [
+        ("memory/b\\xff--x.md", "ignored", "foreign-name", f"a {STRANGE_NAME}"),
+        ("memory/link.md", "ignored", "foreign-name", "a symlink; it is not followed"),
     ]
     assert plan.scanned == 3
 
@@ -546,7 +545,7 @@ def test_tombstone_files_are_no_artifacts_and_no_witness_of_them():
         plan = planner.plan(snapshot(name, folder="memory/tombstones"), known, NOTHING)
         assert (plan.read, plan.judged, plan.gone, plan.scanned) == ([], [], [], 1)
     known = {path: Known(SIGNATURE, "tombstone", ""), PATH: Known(SIGNATURE, "indexed", "")}
-    plan = planner.plan(snapshot(name, folder="memory/tombstones"), known, NOTHING, rule=CliffRule())
+    plan = planner.plan(snapshot(name, folder="memory/tombstones"), known, NOTHING)
     assert plan.cliff is not None
 
 
@@ -584,9 +583,8 @@ CLIFF = {
     "all gone, all of them removed": (30, 0, {"covered_rows": 30}, False),
     "all gone, all but one removed": (30, 0, {"covered_rows": 29}, True),
     "no folder, all removed": (5, 0, {"ground": "missing", "covered_rows": 5}, False),
-    "accepted by a person": (40, 0, {"rule": None}, False),
-    "accepted although there is no folder": (40, 0, {"rule": None, "ground": "missing"}, False),
-    "another rule": (10, 7, {"rule": CliffRule(0.2, 3)}, True),
+    "accepted by a person": (40, 0, {"halts": False}, False),
+    "accepted although there is no folder": (40, 0, {"halts": False, "ground": "missing"}, False),
     "a hint of many, of a large index": (40, 0, {"everything": False, "indexed": 1000}, False),
     "a hint of many, of a small index": (40, 0, {"everything": False, "indexed": 60}, True),
     "a hint of one, the only one": (1, 0, {"everything": False, "indexed": 1}, False),
@@ -598,7 +596,7 @@ CLIFF = {
 def test_the_cliff(count, left, how, halts):
     known = index_of(count)
     names = [path.removeprefix("memory/") for path in list(known)[:left]]
-    how = {"rule": CliffRule(), "everything": True, "ground": "present", **how}
+    how = {"everything": True, "ground": "present", **how}
     shown = snapshot(*names, everything=how.pop("everything"), ground=how.pop("ground"), asked=known)
     plan = planner.plan(shown, known, NOTHING, **how)
     assert (plan.cliff is not None) == halts
@@ -610,8 +608,8 @@ def test_the_cliff(count, left, how, halts):
 def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
     known = index_of(5)
     fresh = summary(session_id="s-new")[0]
-    assert planner.plan(snapshot(fresh), known, NOTHING, rule=CliffRule()).cliff is None
-    assert planner.plan(snapshot("a note.md"), known, NOTHING, rule=CliffRule()).cliff is not None
+    assert planner.plan(snapshot(fresh), known, NOTHING).cliff is None
+    assert planner.plan(snapshot("a note.md"), known, NOTHING).cliff is not None
 
 
 # ── properties ──

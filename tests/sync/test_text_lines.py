@@ -15,7 +15,7 @@ from signet_sync.pages.store import pages
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, texts
-from signet_sync.sync.store.passes import set_version
+from signet_sync.sync.store.artifacts import set_sanitizer_of_rows
 from signet_sync.sync.store.texts import Line
 
 # FTS5 leaves out the letters that a word has in common with the one before it.
@@ -74,7 +74,7 @@ class Lines:
         assert self.database.checkpoint(truncate=True)
         with self.database.transaction():
             assert batches.wipe(self.database)
-            set_version(self.database, "scrubbed", str(self.written))
+            set_sanitizer_of_rows(self.database, str(self.written))
         assert self.database.checkpoint(truncate=True)
 
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from signet_sync.sync import watcher as sync_watcher
-from signet_sync.sync.watcher import ALL_DIRTY, Hint, Watcher
+from signet_sync.sync.watcher import Hint, Watcher
 
 LINUX = sys.platform == "linux"
 NATIVE = "inotify" if LINUX else "fsevents"
@@ -122,7 +122,7 @@ def test_more_paths_than_are_worth_keeping_are_everything(
     watcher = watch()
     for n in range(101):
         (root / "memory" / f"{n}.md").touch()
-    assert watcher.gather(2.0, 600.0, None) == ALL_DIRTY
+    assert watcher.gather(2.0, 600.0, None) == Hint(frozenset(), everything=True)
     only_hears(watcher, root / "memory" / "later.md", "memory/later.md")
 
 

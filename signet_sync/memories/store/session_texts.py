@@ -197,11 +197,6 @@ def identify_memory(database: Database, memory: Memory) -> set[bytes]:
     return {memory.id.encode()} | _distinctive_phrases(own, other_texts(database, (), but=[memory[:2]]))
 
 
-def identify_texts(database: Database, own: Iterable[str]) -> set[bytes]:
-    """Returns phrases of texts whose rows are deleted that nothing in the index has."""
-    return _distinctive_phrases(own, other_texts(database, ()))
-
-
 def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
     of_texts = [one for one in (list(dict.fromkeys(phrases(text))) for text in texts) if one]
     if not of_texts:

@@ -19,7 +19,6 @@ from signet_sync.storage.database.tables import (
     full_text,
     list_derived,
     native_tables,
-    statements,
 )
 from signet_sync.storage.durable import private_folder
 
@@ -46,6 +45,26 @@ _ODD = (apsw.SQLError, apsw.ConstraintError)
 _OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
 
 
+_Kinds = type[apsw.Error] | tuple[type[apsw.Error], ...]
+_TOLD: tuple[tuple[_Kinds, str, str], ...] = (
+    (apsw.BusyError, "the database is locked by another program", "close it and try again"),
+    (apsw.FullError, "the disk is full", "free some space; nothing was lost"),
+    (
+        apsw.IOError, "the database cannot be read or written: {}",
+        "check whether its disk is full or failing; run signet-sync doctor",
+    ),
+    (
+        (apsw.ReadOnlyError, apsw.PermissionsError), "the database cannot be written",
+        "check the permissions of the state folder",
+    ),
+    (
+        apsw.CantOpenError, "the database cannot be opened",
+        "check that its folder is there and yours, and its disk not full",
+    ),
+    (apsw.Error, "the database failed: {}", "run signet-sync doctor"),
+)  # fmt: skip
+
+
 def make_damage_error(why: object, path: str | None) -> DatabaseCorrupt:
     """Makes the exception for bytes that are not what we wrote."""
     return DatabaseCorrupt(
@@ -57,41 +76,20 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
     """Turns an exception of SQLite into ours, with what the person can do."""
     if isinstance(error, _CORRUPT) or any(words in str(error) for words in _OF_DAMAGE):
         return make_damage_error(error, path)
-    if isinstance(error, apsw.BusyError):
-        return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
-    if isinstance(error, apsw.FullError):
-        return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
-    if isinstance(error, apsw.IOError):
-        return DatabaseError(
-            f"the database cannot be read or written: {error}",
-            path=path,
-            hint="check whether its disk is full or failing; run signet-sync doctor",
-        )
-    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
-        return DatabaseError(
-            "the database cannot be written", path=path, hint="check the permissions of the state folder"
-        )
-    if isinstance(error, apsw.CantOpenError):
-        return DatabaseError(
-            "the database cannot be opened",
-            path=path,
-            hint="check that its folder is there and yours, and its disk not full",
-        )
-    return DatabaseError(f"the database failed: {error}", path=path, hint="run signet-sync doctor")
+    what, hint = next((what, hint) for kinds, what, hint in _TOLD if isinstance(error, kinds))
+    return DatabaseError(what.format(error), path=path, hint=hint)
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:
     """Hardens the connection against a hostile file; writes nothing."""
     connection.set_busy_timeout(wait_ms)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
+    for trusted in ("TRUSTED_SCHEMA", "ENABLE_TRIGGER", "ENABLE_VIEW", "DQS_DML", "DQS_DDL"):
+        connection.config(getattr(apsw, f"SQLITE_DBCONFIG_{trusted}"), 0)
+    # Readers need the cache as much: a full-text search reads many pages.
+    for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory",
+                   "cache_size = -8000"):  # fmt: skip
         connection.execute(f"pragma {pragma}")
-    connection.execute("pragma cache_size = -8000")  # readers need it as much: a full-text search reads many pages
 
 
 class Database:
@@ -243,7 +241,7 @@ class Database:
             self.execute(index)
 
     def _make(self, *names: str) -> None:
-        for statement in statements(*names):
+        for statement in (statement for name in names for statement in TABLES[name].ddl):
             self.connection.execute(statement)
 
     def _set_statistics(self) -> None:
@@ -285,7 +283,7 @@ class Database:
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
         """Returns the first column of the first row, or None."""
-        for row in self.execute(sql, bindings):
+        for row in self._rows(self.connection.execute(sql, bindings)):
             return row[0]
         return None
 
@@ -323,10 +321,6 @@ class Database:
                 hint="run the same command again; an agent has to be started again",
                 code="database-taken-over",
             )
-
-    def shrink(self) -> None:
-        """Frees the memory in which pages are cached; they are read again when they are needed."""
-        self.connection.execute("pragma shrink_memory")
 
     def state(self, table: str, column: str) -> Any:
         """Returns a column of a table of one row; None while there is none."""
@@ -488,12 +482,6 @@ def set_aside(path: str) -> str:
     return moved
 
 
-def last_set_aside(path: str) -> str | None:
-    """Returns the damaged database that was moved aside last."""
-    found = list_set_aside(path)
-    return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
-
-
 def list_set_aside(path: str) -> list[str]:
     """Lists the damaged databases that were moved aside and still exist."""
     folder, name = os.path.split(path)
@@ -552,10 +540,15 @@ def open_without_log(path: str) -> apsw.Connection:
     return apsw.Connection(f"file:{quoted}?immutable=1", flags=flags)
 
 
-def log_size(path: str) -> int:
-    """Returns the size of a database's write-ahead log in bytes."""
+def columns_of(connection: apsw.Connection, table: str) -> set[str]:
+    """Names the columns of a table; none if there is no such table."""
+    return {str(name) for (name,) in connection.execute("select name from pragma_table_info(?)", (table,))}
+
+
+def log_size(path: str, suffix: str = "-wal") -> int:
+    """Returns the size of a database's write-ahead log in bytes, or of its journal."""
     try:
-        return os.path.getsize(f"{path}-wal")
+        return os.path.getsize(path + suffix)
     except OSError:
         return 0
 

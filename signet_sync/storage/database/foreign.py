@@ -12,6 +12,7 @@ from urllib.parse import quote
 import apsw
 
 from signet_sync.errors import HarnessError
+from signet_sync.storage.database.connection import columns_of, log_size, protect
 
 BUSY_MS = 2000
 LONGEST = 64 * 1024 * 1024  # bytes of a value that is read
@@ -151,12 +152,8 @@ def open_foreign(path: str, *, immutable: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
     connection = apsw.Connection(f"file:{quote(path)}?mode=ro{'&immutable=1' if immutable else ''}", flags=flags)
     try:
-        connection.set_busy_timeout(BUSY_MS)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        connection.execute("pragma cell_size_check = on; pragma mmap_size = 0; pragma query_only = on")
+        protect(connection, BUSY_MS)
+        connection.execute("pragma query_only = on")
         connection.execute("select count(*) from sqlite_schema").fetchall()
     except apsw.Error:
         connection.close()
@@ -164,25 +161,12 @@ def open_foreign(path: str, *, immutable: bool = False) -> apsw.Connection:
     return connection
 
 
-def has_log(path: str, suffix: str = "-wal") -> bool:
-    """Returns whether a log with something in it is beside the database."""
-    try:
-        return os.stat(path + suffix).st_size > 0
-    except OSError:
-        return False
-
-
-def columns_of(connection: apsw.Connection, table: str) -> set[str]:
-    """Names the columns of a table; none if there is no such table."""
-    return {str(name) for (name,) in connection.execute("select name from pragma_table_info(?)", (table,))}
-
-
 def _idle_state(path: str) -> tuple[int, int] | None:
     """Returns time and size of a database that is written through a log and has all in its file; None for any other."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         version = file.read(_VERSION_AT + 1)[_VERSION_AT:] if stat.S_ISREG(status.st_mode) else b""
-    if version != _WITH_LOG or has_log(path) or has_log(path, "-journal"):
+    if version != _WITH_LOG or log_size(path) or log_size(path, "-journal"):
         return None
     return status.st_mtime_ns, status.st_size
 

@@ -24,10 +24,10 @@ import apsw
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.frontmatter import unpack_seal
-from signet_sync.storage.database.connection import Database, open_without_log, protect, translate
+from signet_sync.storage.database.connection import Database, columns_of, open_without_log, protect, translate
 from signet_sync.storage.database.table import PATTERNS, all_of, placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, list_backed_up, native_tables
-from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
+from signet_sync.storage.durable import CREATE, replacement, sync_descriptor
 from signet_sync.text.memory import memory_id
 
 _ABOUT = "about"
@@ -53,28 +53,12 @@ def is_due(database: Database) -> bool:
     return bool(database.state("backups", "restore_due"))
 
 
-def mark_restored(database: Database) -> None:
-    """Records that they are restored, or in no backup. In the caller's transaction."""
-    database.set_state("backups", "restore_due", 0)
-
-
-def last_fingerprint(database: Database) -> str | None:
-    """Returns the fingerprint of the last backup."""
-    found: str | None = database.state("backups", "fingerprint")
-    return found
-
-
-def set_last_fingerprint(database: Database, mark: str) -> None:
-    """Records the fingerprint of the last backup. In the caller's transaction."""
-    database.set_state("backups", "fingerprint", mark)
-
-
 def write(database: Database, target: str, about: Mapping[str, str] | None = None, *, whole: bool = False) -> None:
     """Copies the native rows that are worth keeping into a new SQLite file, durably, replacing an old one.
 
     `about` is what the file says about itself. With `whole` the bytes of seals and live turns are included.
     """
-    with Replacing(target) as temporary:
+    with replacement(target) as temporary:
         handle = os.open(temporary, CREATE, 0o600)
         try:
             database.execute("attach database ? as kept", (temporary,))
@@ -112,7 +96,11 @@ class OpenBackup:
         # Other values than texts were not written by us.
         about = self.rows(_ABOUT, ["key", "value"])
         self.about = {key: value for key, value in about if isinstance(key, str) and isinstance(value, str)}
-        self.tables = _tables(connection)
+        # The columns that it has of each table; only a whole one has bytes of seals.
+        self.tables: dict[str, list[str]] = {}
+        for table in list_backed_up():
+            if there := columns_of(connection, table.name):
+                self.tables[table.name] = [column for column in table.types if column in there]
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
@@ -176,7 +164,9 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
             hint="signet-sync backup list shows the existing ones",
             code="not-a-backup",
         )
-    if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
+    with open(source, "rb") as file:
+        sound = connection.execute("pragma user_version").get % (1 << 32) == _checksum(file.fileno())
+    if mark != _SEALED or not sound:
         raise _make_damage_error(source)
 
 
@@ -196,50 +186,28 @@ def restore(database: Database, source: str) -> dict[str, int]:
             for table, columns in kept.tables.items()
         }
         # If a first try failed, a pass has run since without these rows: the next one derives everything again.
-        mark_restored(database)
+        database.set_state("backups", "restore_due", 0)
         database.execute("delete from derivers")  # what follows from the restored rows is derived again
     return counts
 
 
-def missing_rows(
-    database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
-) -> list[tuple[Any, ...]]:
-    """Returns those of the rows that a table lacks, by its key, or by all columns if these hold no key."""
-    if not database.value(f"select exists(select 1 from {table})"):
-        return list(rows)
-    keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
-    known = keys if keys and set(keys) <= set(columns) else list(columns)
-    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} is ?' for column in known)})"
-    places = [columns.index(column) for column in known]
-    return [row for row in rows if not database.value(there, [row[place] for place in places])]
-
-
 def add_missing(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
-    """Adds rows that a table lacks; returns how many. In the caller's transaction."""
-    fresh = missing_rows(database, table, columns, rows)
+    """Adds rows that a table lacks, by its key, or by all columns if these hold no key; returns how many.
+
+    In the caller's transaction.
+    """
+    given = list(rows)
+    if database.value(f"select exists(select 1 from {table})"):
+        keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
+        known = keys if keys and set(keys) <= set(columns) else list(columns)
+        there = f"select exists(select 1 from {table} where {' and '.join(f'{column} is ?' for column in known)})"
+        places = [columns.index(column) for column in known]
+        given = [row for row in given if not database.value(there, [row[place] for place in places])]
     before = database.connection.total_changes()
     database.executemany(
-        f"insert or ignore into {table}({', '.join(columns)}) values({placeholders(len(columns))})", fresh
+        f"insert or ignore into {table}({', '.join(columns)}) values({placeholders(len(columns))})", given
     )
     return database.connection.total_changes() - before
-
-
-def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
-    """Maps the tables that a backup has to those of their columns that it has; only a whole one has bytes of seals."""
-    found = {}
-    for table in list_backed_up():
-        there = {name for (name,) in connection.execute("select name from pragma_table_info(?)", (table.name,))}
-        if there:
-            found[table.name] = [column for column in table.types if column in there]
-    return found
-
-
-def _checksum_of_file(source: str) -> int:
-    handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _checksum(handle)
-    finally:
-        os.close(handle)
 
 
 def _checksum(handle: int) -> int:
@@ -327,9 +295,6 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
 }
 
 
-_COLUMNS = "select name, pk from pragma_table_info(?)"
-
-
 def salvage(database: Database, source: str) -> int:
     """Copies the readable native rows of a damaged database, which stays as it is; existing rows win.
 
@@ -366,10 +331,10 @@ def _open_damaged(source: str) -> apsw.Connection:
 
 def _save_rows(database: Database, damaged: apsw.Connection, table: str) -> None:
     try:
-        there = {name for name, _ in damaged.execute(_COLUMNS, (table,))}
+        there = columns_of(damaged, table)
     except (apsw.Error, UnicodeDecodeError):
         return
-    ours = list(database.execute(_COLUMNS, (table,)))
+    ours = list(database.execute("select name, pk from pragma_table_info(?)", (table,)))
     columns = [name for name, _ in ours if name in there]
     key = ["rowid"]
     if TABLES[table].ddl[0].endswith("without rowid"):

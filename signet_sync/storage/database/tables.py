@@ -282,8 +282,7 @@ NATIVE: tuple[Table, ...] = (
         """create table passes(
         one integer primary key check(one = 1), halted text, unread integer not null default 0,
         manifests_due integer not null default 0,
-        wipe_due integer not null default 0, scour_due integer not null default 0, pages_due integer not null default 0,
-        examined_at text)""",
+        wipe_due integer not null default 0, pages_due integer not null default 0, examined_at text)""",
         salvaged=False,
     ),
     native(
@@ -330,11 +329,6 @@ def list_derived() -> tuple[str, ...]:
 def full_text() -> tuple[str, ...]:
     """Names the tables of full text."""
     return tuple(name for name, table in TABLES.items() if table.is_full_text)
-
-
-def statements(*names: str) -> tuple[str, ...]:
-    """Returns the statements that create some tables."""
-    return tuple(statement for name in names for statement in TABLES[name].ddl)
 
 
 def list_backed_up() -> tuple[Table, ...]:

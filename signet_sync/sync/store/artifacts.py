@@ -15,7 +15,7 @@ from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Judgement, Known, Row, Seal
-from signet_sync.sync.store import passes, texts
+from signet_sync.sync.store import texts
 from signet_sync.sync.store.texts import keep, text_of
 
 _COLUMNS = ", ".join(Row._fields).replace("ledger_sentence", "built_sentence")
@@ -33,17 +33,15 @@ def _make_known(row: Sequence[Any], seen: Signature | None = None) -> Known:
     return tuple.__new__(Known, (seen, intern(row[5]), row[6]))
 
 
-_RULES = "artifacts"
-
-
 def sanitizer_of_rows(database: Database) -> str | None:
     """Returns the stamp of the sanitizer that every row passed; None if some rows may have passed another one."""
-    return passes.version_of(database, _RULES)
+    found: str | None = database.value("select version from derivers where name = 'artifacts'")
+    return found
 
 
 def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     """Records that every row has passed this sanitizer."""
-    passes.set_version(database, _RULES, stamp)
+    database.execute("insert or replace into derivers(name, version) values('artifacts', ?)", (stamp,))
 
 
 def list_known_files(
@@ -185,16 +183,6 @@ def seal_of(database: Database, path: str) -> Seal | None:
     return None
 
 
-def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
-    """Returns the seals of some paths, by path."""
-    return {row[0]: Seal(*row) for row in rows_with_values(database, "seals.*", "seals", "path", paths)}
-
-
-def seals_exist(database: Database) -> bool:
-    """Returns whether any file was ever sealed."""
-    return bool(database.value("select exists(select 1 from seals)"))
-
-
 def list_unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
     """Returns distinct link targets that are no known file, of all links or among some targets."""
     sql = (
@@ -243,16 +231,10 @@ def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, st
     )
 
 
-def list_shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
-    """Returns an agent's manifests that list a heading: token, session id and refs by path."""
-    return {
-        path: (token, session_id, refs)
-        for path, token, session_id, refs in database.execute(
-            "select source_path, session_token, session_id, refs from memory_artifacts"
-            " where agent_id = ? and refs is not null and refs <> ''",
-            (agent_id,),
-        )
-    }
+def list_shown_manifests(database: Database, agent_id: str) -> list[str]:
+    """Returns an agent's manifests that list a heading."""
+    sql = "select source_path from memory_artifacts where agent_id = ? and refs is not null and refs <> ''"
+    return [path for (path,) in database.execute(sql, (agent_id,))]
 
 
 def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:

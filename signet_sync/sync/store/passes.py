@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import MANIFEST, SESSION, Source
@@ -18,7 +18,7 @@ _TABLE = "passes"
 
 def is_halted(database: Database) -> bool:
     """Returns whether passes are halted."""
-    return bool(halt_message(database))
+    return bool(database.state(_TABLE, "halted"))
 
 
 def halt_message(database: Database) -> str:
@@ -33,65 +33,20 @@ def halt(database: Database, message: str) -> None:
             database.set_state(_TABLE, "halted", message)
 
 
-def end_halt(database: Database) -> None:
-    """Ends a halt. In the caller's transaction."""
-    database.set_state(_TABLE, "halted", None)
+# Why passes are halted; how many files an unfinished first index has left to read; what is due: a look for sessions
+# without a manifest, by the next full pass that may write, wiping free space that may hold expired rows, pages that
+# wait for many passes; when native rows were last examined (ISO 8601 UTC).
+Fact = Literal["halted", "unread", "manifests_due", "wipe_due", "pages_due", "examined_at"]
 
 
-def unread(database: Database) -> int:
-    """Returns how many files an unfinished first index has left to read."""
-    return database.state(_TABLE, "unread") or 0
+def get(database: Database, what: Fact) -> Any:
+    """Returns what was recorded; something false if nothing was."""
+    return database.state(_TABLE, what)
 
 
-def leave_unread(database: Database, count: int) -> None:
-    """Records how many files a first index has left to read. In the caller's transaction."""
-    if count != unread(database):
-        database.set_state(_TABLE, "unread", count)
-
-
-# What is due: a look for sessions without a manifest, by the next full pass that may write; wiping free space that may
-# hold expired rows; rebuilding full text without the words of deleted recall lines; pages that wait for many passes.
-Due = Literal["manifests_due", "wipe_due", "scour_due", "pages_due"]
-
-
-def expect(database: Database, what: Due) -> None:
-    """Records that something is due. In the caller's transaction."""
-    database.set_state(_TABLE, what, 1)
-
-
-def is_due(database: Database, what: Due) -> bool:
-    """Returns whether something is due."""
-    return bool(database.state(_TABLE, what))
-
-
-def done(database: Database, what: Due) -> None:
-    """Records that something is no longer due. In the caller's transaction."""
-    database.set_state(_TABLE, what, 0)
-
-
-def read_examined(database: Database) -> str:
-    """Returns when native rows were last examined (ISO 8601 UTC); empty if unknown."""
-    return database.state(_TABLE, "examined_at") or ""
-
-
-def record_examined(database: Database, at: str) -> None:
-    """Records when native rows were examined. In the caller's transaction."""
-    database.set_state(_TABLE, "examined_at", at)
-
-
-def version_of(database: Database, name: str) -> str | None:
-    """Returns the version by which rows of a name were made; None where they are to be made again."""
-    found: str | None = database.value("select version from derivers where name = ?", (name,))
-    return found
-
-
-def set_version(database: Database, name: str, version: str) -> None:
-    """Says so; nothing is written where it is known. In the caller's transaction."""
-    database.execute(
-        "insert into derivers(name, version) values(?, ?) on conflict(name) do update set version = excluded.version"
-        " where version <> excluded.version",
-        (name, version),
-    )
+def put(database: Database, what: Fact, value: float | str | None) -> None:
+    """Records it. In the caller's transaction."""
+    database.set_state(_TABLE, what, value)
 
 
 # ── the outbox: which sources derivers still have to process, one row for each, newest sessions first ──
@@ -110,7 +65,7 @@ _PUT = """
 _PUT_SESSION = _PUT.format(at=f"coalesce({_NEWEST}, {AT_ONCE})")
 _PUT_OTHER = _PUT.format(at=AT_ONCE)
 
-# Each deriver, kind and instant is one step in an index: a count_waiting has millions of rows, and every batch asks.
+# Each deriver, kind and instant is one step in an index: a backlog has millions of rows, and every batch asks.
 _WAITING = """
     with recursive derivers(deriver) as (
         select min(deriver) from outbox
@@ -139,7 +94,7 @@ def queue_sources(database: Database, deriver: str, sources: Iterable[Source], *
 
 
 def list_newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> list[Source]:
-    """Returns the list_newest sources for which a deriver is the first in line, none before an instant."""
+    """Returns the newest sources for which a deriver is the first in line, none before an instant."""
     found: list[tuple[int, Source]] = []
     for kind in (kind for name, kind in list_waiting(database) if name == deriver):
         rows = database.execute(
@@ -160,7 +115,7 @@ def take_sources(database: Database, sources: Iterable[Source]) -> None:
 
 
 def list_waiting(database: Database) -> dict[tuple[str, str], int]:
-    """Returns the list_newest queued instant by first deriver and kind of source."""
+    """Returns the newest queued instant by first deriver and kind of source."""
     return {(deriver, kind): at_us for deriver, kind, at_us in database.execute(_WAITING)}
 
 

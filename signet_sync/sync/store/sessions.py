@@ -1,7 +1,7 @@
 """Finds sessions by key, id, token or unambiguous prefix, and the files of a session. Imports nothing heavy."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
@@ -90,6 +90,13 @@ def unknown(agent_id: str, name: str) -> UsageError:
     )
 
 
+def ambiguous(name: str, found: Sequence[SessionRef], hint: str) -> UsageError:
+    """Returns what is raised where a name means several sessions."""
+    shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    return UsageError(f"{name!r} means {len(found)} sessions: {shown}{more}", hint=hint, code="ambiguous-session")
+
+
 def _refuse_removed(database: Database, agent_id: str, name: str) -> UsageError | None:
     """Returns what is raised where a name means a session that was removed; None if it means none."""
     name = session_name(name)
@@ -119,13 +126,7 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
         hidden = find_doubled(database, [ref[:3] for ref in found])
         found = [ref for ref in found if ref[:3] not in hidden]
     if len(found) > 1:
-        shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
-        more = f" and {len(found) - 8} more" if len(found) > 8 else ""
-        raise UsageError(
-            f"{name!r} means {len(found)} sessions: {shown}{more}",
-            hint="use a session id in full",
-            code="ambiguous-session",
-        )
+        raise ambiguous(name, found, "use a session id in full")
     return found[0]
 
 
@@ -192,15 +193,9 @@ def files(database: Database, ref: SessionRef) -> list[SessionFile]:
 
 def find_of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
     """Returns whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
-    return {
-        path: SessionRef(*row)
-        for path in paths
-        for row in database.execute(
-            "select agent_id, session_token, session_id, session_key from memory_artifacts"
-            " where source_path = ? and agent_id = ?",
-            (path, agent_id),
-        )
-    }
+    columns = "source_path, agent_id, session_token, session_id, session_key"
+    rows = rows_with_values(database, columns, "memory_artifacts", "source_path", paths)
+    return {path: SessionRef(owner, *row) for path, owner, *row in rows if owner == agent_id}
 
 
 def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
@@ -213,8 +208,5 @@ def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, s
 
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
     """Returns the verdict's code (`indexed` where all is well) of some paths."""
-    return {
-        path: code or verdict
-        for path in paths
-        for verdict, code in database.execute("select verdict, code from files where path = ?", (path,))
-    }
+    rows = rows_with_values(database, "path, verdict, code", "files", "path", paths)
+    return {path: code or verdict for path, verdict, code in rows}

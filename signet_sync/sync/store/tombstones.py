@@ -35,12 +35,6 @@ def remember_marks(database: Database, agent_id: str, token: str, marks: Iterabl
     )
 
 
-def find_remembered(database: Database, agent_id: str, one: str) -> list[str]:
-    """Returns the tokens of the removals with which an id of this short form went."""
-    sql = "select session_token from removed_handles where agent_id = ? and mark = ?"
-    return [token for (token,) in database.execute(sql, (agent_id, forgotten_mark(agent_id, one[:SHORT_LENGTH])))]
-
-
 def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bool:
     """Returns whether any of these hashes was kept of a removal that stands."""
     sql = "select exists(select 1 from removed_handles where agent_id = ? and mark in (select value from json_each(?)))"
@@ -207,15 +201,8 @@ def list_gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
 
     A session may have been taken out of it again, and anybody may have written anything into the file.
     """
-    return _list_gone(
-        database, tombstone.agent_id, tombstone.session_token, tombstone.removed_paths, tombstone.session_ids
-    )
-
-
-def _list_gone(
-    database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
-) -> list[str]:
-    paths = [path for path in removed if is_artifact_path(path)]
+    agent_id, ids = tombstone.agent_id, tombstone.session_ids
+    paths = [path for path in tombstone.removed_paths if is_artifact_path(path)]
     staying = set()
     for path, session_token, session_id, key in database.execute(
         "select source_path, session_token, session_id, session_key from memory_artifacts"
@@ -223,7 +210,7 @@ def _list_gone(
         (agent_id, json.dumps(paths)),
     ):
         tokens = {session_token, *(token_of(agent_id, identity) for identity in (session_id, key) if identity)}
-        if token not in tokens or (session_ids and session_id not in session_ids):
+        if tombstone.session_token not in tokens or (ids and session_id not in ids):
             staying.add(path)
     return [path for path in paths if path not in staying]
 
@@ -332,29 +319,21 @@ def is_unscrubbed(database: Database) -> bool:
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
     database.execute("delete from unscrubbed_memories")
-    violations.mark_redactions_scrubbed(database)
+    database.execute("update redactions set scrubbed = 1 where scrubbed = 0")
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 
 def find_named(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
     """Returns the tokens of an agent's removed sessions whose artifacts a text names: a page or entity came back."""
     named = names_in(text)
-    if not named:
-        return frozenset()
     found = set()
-    for token, removed, session_ids in list(
-        database.execute(
-            "select session_token, removed_paths, session_ids from memory_artifact_tombstones where agent_id = ?",
-            (agent_id,),
-        )
-    ):
-        names = {name for name, each in named if each == token}
-        if names and session_ids:
+    for one in list_mirrored(database) if named else ():
+        names = {name for name, token in named if (one.agent_id, token) == (agent_id, one.session_token)}
+        if names and one.session_ids:
             # Under a key that sessions share the others stay, and may be named.
-            gone = _list_gone(database, agent_id, token, json.loads(removed), json.loads(session_ids))
-            names &= {path.rpartition("/")[2] for path in gone}
+            names &= {path.rpartition("/")[2] for path in list_gone_paths(database, one)}
         if names:
-            found.add(token)
+            found.add(one.session_token)
     return frozenset(found)
 
 

@@ -146,11 +146,6 @@ def is_redaction_due(database: Database) -> bool:
     return bool(database.value("select exists(select 1 from redactions where scrubbed = 0)"))
 
 
-def mark_redactions_scrubbed(database: Database) -> None:
-    """Remembers that no old byte of what was redacted is left in our files."""
-    database.execute("update redactions set scrubbed = 1 where scrubbed = 0")
-
-
 def reword(database: Database, session: tuple[str, str, str], before: str, after: str) -> None:
     """Has recorded answers of a session's endings say the sentence that its artifacts say now."""
     rows = list(

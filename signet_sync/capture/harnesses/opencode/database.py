@@ -11,7 +11,8 @@ import apsw
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.transcripts import TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
-from signet_sync.storage.database.foreign import columns_of, open_foreign
+from signet_sync.storage.database.connection import columns_of
+from signet_sync.storage.database.foreign import open_foreign
 
 _NEEDED: Mapping[str, frozenset[str]] = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created", "time_updated"}),
