@@ -312,7 +312,7 @@ def _read_page(raw: bytes) -> object:
 @cache
 def _entity() -> documents.EntityDocument:
     document = documents.blank("part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT)
-    return documents.append(document, "identity", fit("The one who trims.\n\n### More\n\n- a\n- b")[0])
+    return documents.append(document, "identity", fit("The one who trims.\n\n### More\n\n- a\n- b"))
 
 
 def _entity_files() -> Sequence[bytes]:

@@ -697,7 +697,6 @@ EntitySet = EntityCreate
 EntityAppend = EntityCreate
 EntityPrune = EntityCreate
 EntityStatus = EntityCreate
-EntityUndo = EntityCreate
 
 
 class EntityLogFinding(TypedDict):

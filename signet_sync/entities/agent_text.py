@@ -58,8 +58,8 @@ def blocks(text: str) -> Sequence[Token]:
     return tuple(_markdown.parse(text))
 
 
-def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
-    """Makes a narrative safe; returns it with notes for a person on what was changed. Idempotent.
+def fit(text: str) -> SafeText:
+    """Makes a narrative safe. Idempotent.
 
     Headings of the first two levels become `###`, comments and raw HTML are shown as text, fences are closed. Raises
     `UsageError` (`text-empty`, `text-too-long`, `text-unfit`).
@@ -70,17 +70,15 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
     fitted = normalize(visible).lstrip(" \t\n")
     if not fitted:
         raise _empty()
-    notes: dict[str, None] = {}
     # A change may alter how other lines are parsed, so the rules run until nothing changes.
     for _ in range(_ROUNDS):
         before = fitted
-        for rule, note in _RULES:
-            changed = rule(fitted)
-            if changed != fitted:
-                fitted = changed
-                notes[note] = None
+        fitted = _lower_headings(fitted)
+        fitted = _sub_outside_code(fitted, _COMMENT, lambda found: f"{found[0]} ")
+        fitted = _sub_outside_code(fitted, _TAG, lambda found: r"\<" if found["tag"] else found[0])
+        fitted = _close_fence(fitted)
         if fitted == before:
-            return SafeText(fitted), tuple(notes)
+            return SafeText(fitted)
     message = "the text contains markup that cannot be made safe"
     raise UsageError(message, hint="use simpler Markdown", code="text-unfit")
 
@@ -159,17 +157,6 @@ def _close_fence(text: str) -> str:
     if tokens[-1].type == "fence":
         return f"{text}\n{tokens[-1].markup}"
     return text
-
-
-_RULES: tuple[tuple[Callable[[str], str], str], ...] = (
-    (_lower_headings, "headings of the first two levels became ###: sections are made by the schema"),
-    (lambda text: _sub_outside_code(text, _COMMENT, lambda found: f"{found[0]} "), "comments are shown as text"),
-    (
-        lambda text: _sub_outside_code(text, _TAG, lambda found: r"\<" if found["tag"] else found[0]),
-        "raw HTML is shown as text",
-    ),
-    (_close_fence, "a code fence was closed"),
-)
 
 
 def _block_end(text: str) -> int:

@@ -55,7 +55,7 @@ def erase(
     # First, for under its new name a missing file may be written again from its events.
     for place in (place for places in repo.places().values() for place in places if holds(place.slug)):
         _clean_name(repo, place)
-        observe.examine(repo, {place.id}, doubtful=None)
+        observe.examine(repo, {place.id}, thorough=True)
     holds, gone = _find_removed(repo, paths, needles)
     lines: list[TakenLine] = []
     touched = {(event.entity_id, event.file) for event in gone}
@@ -72,7 +72,7 @@ def erase(
         with workspace.database.transaction(durable=True):
             repo.remember_log_end()
         # A file that waits for a maintainer may have lost its events; this look reports it.
-        observe.examine(repo, {event.entity_id for event in gone if event.entity_id}, doubtful=None)
+        observe.examine(repo, {event.entity_id for event in gone if event.entity_id}, thorough=True)
     return lines
 
 

@@ -18,10 +18,9 @@ from signet_sync.formats.entity_paths import File, Finding, ledger_page
 from signet_sync.formats.timestamps import iso, parse_instant
 
 Actor = Literal["agent", "person", "maintainer", "observer"]
-# `schema` is written no more: it made a field of Extensions a section.
 Operation = Literal[
     "create", "set", "clear", "append", "append_item", "prune_item", "deprecate", "status", "pin", "unpin", "lock",
-    "unlock", "propose", "approve", "reject", "undo", "schema", "human_edit", "resolve", "erase", "restate",
+    "unlock", "propose", "approve", "reject", "human_edit", "resolve", "erase", "restate",
 ]  # fmt: skip
 
 VERSION = 2

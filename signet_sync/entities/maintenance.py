@@ -59,7 +59,7 @@ def resolve(
         repo = EntityRepository(workspace, agent_id, now_us)
         wanted = _plan_resolutions(repo, ref, keep)
         done = [_settle(repo, one) for one in wanted]
-        observe.examine(repo, {one.drift.id for one in wanted} - {LEDGER}, doubtful=None)
+        observe.examine(repo, {one.drift.id for one in wanted} - {LEDGER}, thorough=True)
         waiting = operations.update_page(repo, before)
         return [one._replace(waiting=waiting) for one in done]
 

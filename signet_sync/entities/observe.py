@@ -58,11 +58,9 @@ def look(repo: EntityRepository, ids: Collection[str] | None = ()) -> Observatio
     if repo.log.merge_copies():
         repo.forget_states()
     if not repo.is_log_end_known():
-        known = [event.id for event in repo.log.events()]
+        known = {event.id for event in repo.log.events()}
         _, last_id, _ = entities_store.log_end(database, repo.agent_id) or ("", "", 0)
-        since = known.index(last_id) + 1 if last_id in known else 0
-        doubtful = {event.entity_id for event in repo.log.events()[since:]} if since else None
-        examine(repo, None, found, doubtful=doubtful)
+        examine(repo, None, found, thorough=True)
         # A slow sync may deliver the missing end later.
         back = [one.path for one in repo.drift() if one.id == LEDGER and one.sha256 in known]
         with database.transaction(durable=True):
@@ -84,9 +82,9 @@ def examine(
     ids: Collection[str] | None,
     found: Observations | None = None,
     *,
-    doubtful: Collection[str | None] | None = frozenset(),
+    thorough: bool = False,
 ) -> Observations:
-    """Examines some entities (None: all); files with known signatures only if their events are `doubtful`."""
+    """Examines some entities (None: all); files with known signatures only if it is `thorough`."""
     found, rows = found or Observations(), dict[str, dict[str, Signature | None]]()
     for path, signature in entities_store.signatures(repo.workspace.database, repo.agent_id).items():
         place = parse_path(path)
@@ -95,13 +93,13 @@ def examine(
     queued = {drift.id for drift in repo.drift()} - {LEDGER}
     places = repo.places(ids)
     if ids is None:
-        created = {event.entity_id for event in repo.log.events('"op":"create"')} if doubtful != frozenset() else set()
+        created = {event.entity_id for event in repo.log.events('"op":"create"')} if thorough else set()
         ids = places.keys() | rows.keys() | queued | {each for each in created if each is not None}
     paths = [place._replace(file=file).path for each in ids for place in places.get(each, ()) for file in FILES]
     current = files.signatures(repo.workspace.root, paths)
     for each in sorted(ids):
         folders, expected = places.get(each, []), rows.get(each, {})
-        certain = doubtful is not None and each not in doubtful and each not in queued and None not in expected.values()
+        certain = not thorough and each not in queued and None not in expected.values()
         if certain and expected and len(folders) == 1:
             mine = (folders[0]._replace(file=file).path for file in FILES)
             if {path: current[path] for path in mine if path in current} == expected:
@@ -249,7 +247,7 @@ def load(repo: EntityRepository, ref: str) -> Entity:
     """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
     row = locate(repo, ref)
     for _ in range(_TRIES):
-        examine(repo, {row.id}, doubtful={row.id})
+        examine(repo, {row.id}, thorough=True)
         row = repo.find(row.id) or row
         _refuse_drift(repo, row.id)
         place, state = parse_path(row.path), repo.state(row.id).files
@@ -313,7 +311,7 @@ def write(repo: EntityRepository, *writes: Write) -> None:
         record(repo, writes)
     except FileChanged:
         ids = {event.entity_id for event, *_ in writes if event.entity_id is not None}
-        examine(repo, ids, doubtful=ids)
+        examine(repo, ids, thorough=True)
 
 
 def record(repo: EntityRepository, writes: Sequence[Write]) -> None:

@@ -1,21 +1,19 @@
-"""Creates entities, writes their sections, prunes items, changes status, takes an edit back; proposals and guards.
+"""Creates entities, writes their sections, prunes items, changes status; proposals and guards.
 
 Each operation is done once for a key, under the workspace's lock; patterns of relationships and MEMORY.md follow it.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
-from signet_sync.entities import document, observe, own_edits, queries, replay, sections
+from signet_sync.entities import document, observe, own_edits, queries, sections
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.agent_text import SafeText, fit_title
 from signet_sync.entities.document import EntityDocument, blank
-from signet_sync.entities.events import Actor, Event, Operation, canonical, token_of, tokens_in
+from signet_sync.entities.events import Actor, Event, Operation, canonical, token_of
 from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import PATTERN, Entity, EntityRepository, FileContent, words
-from signet_sync.entities.sections import Target
 from signet_sync.entities.store import EntityFile, fold
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import text_sha256
@@ -117,7 +115,7 @@ def _run(
         (event, seen, after), *more = plan(repo)
         event = replace(event, key=key, request=request)
         observe.write(repo, (event, seen, after), *more)
-        if kind_of(event.entity_id or "") != "part" or event.op in ("deprecate", "status", "undo"):
+        if kind_of(event.entity_id or "") != "part" or event.op in ("deprecate", "status"):
             own_edits.update_patterns(repo)
         done = result_of(repo, event)
         return done._replace(redactions=dict(redactions or {}), waiting=update_page(repo, before))
@@ -395,64 +393,3 @@ def review(
         return [sections.plan_text(repo, where, found.text, actor, op=op, said=said, **more)]
 
     return _run(workspace, agent_id, caller, {"op": op, "proposal": proposal, "reason": why}, plan)
-
-
-# ── taking back ──
-
-
-def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Caller]) -> EntityResult:
-    """Takes one edit back, given by its event's id or `ev:…`: the sections that it changed say what they said before.
-
-    Later edits of other passages stay. Raises `UsageError`: `unknown-event`, `undo-refused` (it changed no section, a
-    removal took the text, or a later edit changed the same passage), and as `set_section`.
-    """
-    wanted, actor = next(iter(tokens_in(event)), event.strip().upper()), caller.setdefault("actor", "agent")
-
-    def plan(repo: EntityRepository) -> list[Write]:
-        found = repo.log.event(wanted)
-        if found is None or found.entity_id is None:
-            message = f"agent {agent_id} has no event {event.strip()[:60]}"
-            raise UsageError(message, hint="entity log", code="unknown-event")
-        return [_plan_undo(repo, observe.load(repo, found.entity_id), found, actor)]
-
-    return _run(workspace, agent_id, caller, {"op": "undo", "event": wanted}, plan)
-
-
-def _plan_undo(repo: EntityRepository, entity: Entity, event: Event, actor: Actor) -> Write:
-    file: File = event.file or "profile"
-    now, parts = entity.files[file].document, replay.parts_of(event)
-    nothing = "the event holds no edit of a section that could be taken back"
-    if now is None:
-        raise UsageError(nothing, hint="entity log", code="undo-refused")
-    bodies, where = dict(zip(replay.names_of(now), now.sections, strict=True)), dict[str, Target]()
-    for name in (one for one in parts if one in bodies and one != "change-log"):
-        where[name] = target = sections.target_of(entity, file, now, bodies[name])
-        sections.refuse_guarded(entity, target, actor)
-        body = _take_back(target.section.body, *parts[name])
-        if body is None:
-            message = f"{target.section.heading} was changed again since"
-            raise UsageError(message, hint=f"entity log {entity.id}", code="undo-refused")
-        bodies[name] = replace(target.section, body=body)
-    after = replace(now, sections=tuple(bodies.values()))
-    if after == now:
-        raise UsageError(nothing, hint="entity log", code="undo-refused")
-    changed = ", ".join(target.section.heading for target in where.values())
-    is_core = any(target.is_core for target in where.values())
-    lines = [f"{changed}: the edit of {event.at[:10]} was taken back"] if is_core else []
-    after = sections.finish(repo, after, file, lines)
-    section = next(iter(where)) if len(where) == 1 else None
-    return observe.plan(repo, entity, "undo", actor, file, after, section=section, facts={"of": event.id})
-
-
-def _take_back(body: str, at: int, old: str, new: str) -> str | None:
-    """Returns a section's body without a change; None if the changed passage is not there as it was left."""
-    if body[at : at + len(new)] == new and (new or body[:at].endswith("\n") or not at):
-        return body[:at] + old + body[at + len(new) :]
-    passage, former = new.strip("\n"), old.strip("\n")
-    if not passage:
-        kept = body.rstrip("\n")
-        return f"{kept}\n{former}{body[len(kept) :] or chr(10)}"
-    found = list(re.finditer(rf"^{re.escape(passage)}$\n?", body, re.MULTILINE))
-    if len(found) != 1:
-        return None
-    return body[: found[0].start()] + (f"{former}\n" if former else "") + body[found[0].end() :]

@@ -13,7 +13,7 @@ from typing import Any
 from signet_sync.entities import agent_text, document, observe
 from signet_sync.entities.agent_text import Evidence, fit, fit_item, log_item
 from signet_sync.entities.document import DocumentSection, EntityDocument, body_sha, items, text_of
-from signet_sync.entities.events import Actor, Operation, token_of, tokens_in
+from signet_sync.entities.events import Actor, Operation, token_of
 from signet_sync.entities.observe import Write
 from signet_sync.entities.repository import Entity, EntityRepository, new_ulid, words
 from signet_sync.errors import UsageError
@@ -31,7 +31,6 @@ _EVIDENCE_HINT = f"name the line and say why it matters: {agent_text.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:T\S*)?(?=[\s—:]|$)", re.ASCII)
-_REQUIRED = ("kind", "id", "agent_id", "schema_version", "created_at", "updated_at")
 
 
 # ── texts of a caller ──
@@ -153,7 +152,7 @@ def plan_text(
     not the edit's, `more` as in `plan_edit`. Raises `UsageError`: `section-form`, `evidence-missing` if an item of
     Evidence names no line, `evidence-unquoted` if its quote is not in the line, and as `plan_edit`.
     """
-    ulid, notes, material, name = new_ulid(repo.now_us), tuple[str, ...](), None, where.section.name
+    ulid, material, name = new_ulid(repo.now_us), None, where.section.name
     place, quote = _quote_source(repo, source) if source is not None else (None, None)
     edit: Operation = "set" if replaces else "append" if where.form == "narrative" else "append_item"
     if edit == "append_item":
@@ -173,12 +172,12 @@ def plan_text(
     else:
         if replaces:
             require_narrative(where)
-        fitted, notes = fit(text)
+        fitted = fit(text)
         after = (document.replace if replaces else document.append)(where.document, name, fitted)
         # The first text of a section is no material change.
         if replaces and where.is_core and text_of(where.section):
             material = f"{where.section.heading} rewritten"
-    told = {"evidence": [place] if place is not None else [], "warnings": list(notes), **(said or {})}
+    told = {"evidence": [place] if place is not None else [], **(said or {})}
     return plan_edit(repo, where, after, op or edit, actor, material=material, text=told, id=ulid, **more)
 
 
@@ -239,7 +238,7 @@ def plan_edit(
             hint = 'prune it first, or give --rationale "why: …; until: …; plan: …"'
             code = "evidence-cap" if shape.anchor == "evidence" else "section-cap"
             raise UsageError(over[0].message, hint=hint, code=code)
-        said["warnings"] = [*said.get("warnings", ()), *(finding.message for finding in over)]
+        said["warnings"] = [finding.message for finding in over]
         if why is not None:
             reasons = why.text()
             lines.append(f"{where.section.heading} is above its soft cap. {reasons[:1].upper()}{reasons[1:]}")
@@ -278,11 +277,8 @@ def size_of(section: DocumentSection, shape: Shape) -> int:
 
 
 def _lint_fields(within: EntityDocument) -> Iterator[Finding]:
-    fields = within.fields
-    for name in _REQUIRED:
-        if fields.get(name) is None:
-            yield Finding("field-missing", f"the field `{name}` is missing", f"write `{name}:` between the `---`")
-        elif name.endswith("_at") and not _is_utc(fields[name]):
+    for name in ("created_at", "updated_at"):
+        if not _is_utc(within.fields.get(name)):
             yield Finding("timestamp-not-utc", f"`{name}` is not ISO 8601 in UTC", "write 2026-03-28T22:34:06Z")
 
 
@@ -309,7 +305,7 @@ def _lint_order(within: EntityDocument, shapes: Sequence[Shape]) -> Iterator[Fin
 
 
 def _lint_sections(within: EntityDocument, shapes: Sequence[Shape]) -> Iterator[Finding]:
-    """Finds wrong headings and anchors; in a section of the schema what is too long, undated or without its event."""
+    """Finds wrong headings and anchors; in a section of the schema what is too long or undated."""
     by_anchor = {shape.anchor: shape for shape in shapes}
     by_heading = {shape.heading.casefold(): shape for shape in shapes}
     for section in within.sections:
@@ -322,9 +318,6 @@ def _lint_sections(within: EntityDocument, shapes: Sequence[Shape]) -> Iterator[
         elif named is not None:
             hint = f"write `<!-- section {named.anchor} -->` under the heading"
             yield Finding("anchor-wrong", f"{named.heading} lacks its anchor", hint, anchor=named.anchor)
-        elif section.anchor is not None:
-            message = f"no section of the schema has the anchor `{section.anchor}`"
-            yield Finding("anchor-unknown", message, "remove it; new fields go under Extensions", anchor=section.anchor)
 
 
 def _lint_content(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
@@ -335,7 +328,3 @@ def _lint_content(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
             message = f"item {item.number} does not begin with a day or an instant in UTC"
             hint = "begin it with 2026-03-28 or 2026-03-28T22:34:06Z"
             yield Finding("timestamp-not-utc", message, hint, anchor=shape.anchor)
-    for item in items(section) if shape.anchor == "evidence" else ():
-        if not tokens_in(item.text):
-            hint = "`entity log` lists the events with their names, ev:…"
-            yield Finding("evidence-without-token", f"item {item.number} names no event", hint, anchor=shape.anchor)

@@ -24,7 +24,6 @@ AT = parse_instant("2026-03-28T22:34:06.792Z")
 TOKEN = token_of(ulid_at(AT, bytes(range(10))))
 INSTANTS = st.integers(0, parse_instant("9999-12-31T23:59:59.999999Z"))
 HOSTILE = st.text(max_size=60) | st.text(alphabet='a"—[]|<>!-`\n\t :;ev\u2028 .', max_size=60)
-NOTES = {"#": "headings of", "%": "comments", "<": "HTML", "~": "fence"}
 
 
 def refusal(call, *arguments):
@@ -34,27 +33,26 @@ def refusal(call, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("text", "fitted", "note"),
+    ("text", "fitted"),
     [
-        ("# One\n## Two\n### Three", "### One\n### Two\n### Three", "#"),
-        ("One\n===\n\nTwo\nlines\n---", "### One\n\n### Two lines", "#"),
-        ("x\n\n  ## in\n\n    ## code", "x\n\n  ### in\n\n    ## code", "#"),
-        ("> ## quoted\n\n- ## listed", "> ## quoted\n\n- ## listed", ""),
-        ("```py\n## code <!-- x -->\n%%time", "```py\n## code <!-- x -->\n%%time\n```", "~"),
-        ("~~~~\n```", "~~~~\n```\n~~~~", "~"),
-        ("a <!-- section role --> b", "a < !-- section role --> b", "%"),
-        ("a --> b", "a --> b", ""),
-        ("%% hidden %%", "% % hidden % %", "%"),
-        ("<pre>\n\nx", "\\<pre>\n\nx", "<"),
-        ("<div>\n\nx</div>", "\\<div>\n\nx\\</div>", "<"),
-        ("List<int> `<b>` <https://a.example> 1 < 2", "List\\<int> `<b>` <https://a.example> 1 < 2", "<"),
-        ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`", ""),
-        ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb", ""),
+        ("# One\n## Two\n### Three", "### One\n### Two\n### Three"),
+        ("One\n===\n\nTwo\nlines\n---", "### One\n\n### Two lines"),
+        ("x\n\n  ## in\n\n    ## code", "x\n\n  ### in\n\n    ## code"),
+        ("> ## quoted\n\n- ## listed", "> ## quoted\n\n- ## listed"),
+        ("```py\n## code <!-- x -->\n%%time", "```py\n## code <!-- x -->\n%%time\n```"),
+        ("~~~~\n```", "~~~~\n```\n~~~~"),
+        ("a <!-- section role --> b", "a < !-- section role --> b"),
+        ("a --> b", "a --> b"),
+        ("%% hidden %%", "% % hidden % %"),
+        ("<pre>\n\nx", "\\<pre>\n\nx"),
+        ("<div>\n\nx</div>", "\\<div>\n\nx\\</div>"),
+        ("List<int> `<b>` <https://a.example> 1 < 2", "List\\<int> `<b>` <https://a.example> 1 < 2"),
+        ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`"),
+        ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb"),
     ],
 )
-def test_narratives_are_made_to_fit_and_it_is_said(text, fitted, note):
-    found, notes = fit(text)
-    assert found == fitted and len(notes) == len(note) and all(NOTES[note] in said for said in notes)
+def test_narratives_are_made_to_fit(text, fitted):
+    assert fit(text) == fitted
 
 
 @pytest.mark.parametrize(

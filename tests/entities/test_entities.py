@@ -107,10 +107,6 @@ def prune(work: Workspace, made: EntityResult, section: str, item: str, reason: 
     return operations.prune(work, ME, made.id, section, item, reason=reason, now_us=NOW_US)
 
 
-def undo(work: Workspace, done: EntityResult, **given: Any) -> EntityResult:
-    return operations.undo(work, ME, done.token, now_us=NOW_US, **given)
-
-
 def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> UsageError:
     with pytest.raises(UsageError) as caught:
         act(*given, **more)
@@ -172,7 +168,6 @@ def test_sections_are_set_and_added_to_and_items_are_pruned(work: Workspace) -> 
     first = put(work, made, "Identity", "It checks everything.")
     second = put(work, made, "identity", "# Who\n\nIt checks everything twice.", now_us=NOW_US + SECOND)
     assert first.after == second.before and second.section == "identity"
-    assert second.warnings and "###" in second.warnings[0]
     add(work, made, "identity", "And once more.")
     for text in ("Strict.", "Loyal."):
         add(work, made, "highlights", text)
@@ -569,45 +564,14 @@ def test_patterns_of_relationships_stand_in_the_users_overview(work: Workspace) 
     in_step(work)
 
 
-# ── taking back, and saves from older versions ──
-
-
-def test_one_edit_is_taken_back_and_later_ones_stay(work: Workspace) -> None:
-    made = part(work)
-    first = put(work, made, "role", "It guards.")
-    second = put(work, made, "role", "It hides.")
-    item = add(work, made, "highlights", "Strict.")
-    add(work, made, "highlights", "Loyal.")
-    done = undo(work, second)
-    assert "It guards." in text_of(work, made) and "It hides." not in text_of(work, made)
-    assert "Role: the edit of 2026-03-29 was taken back" in text_of(work, made)
-    undo(work, item)
-    assert "Strict." not in text_of(work, made) and "- Loyal." in text_of(work, made)
-    undo(work, done, actor="person")
-    assert "It hides." in text_of(work, made), "taking back is an edit, too"
-    gone = prune(work, made, "highlights", "1")
-    undo(work, gone)
-    assert "- Loyal." in text_of(work, made)
-    status = operations.set_status(work, ME, made.id, "resting", now_us=NOW_US)
-    refused("undo-refused", operations.undo, work, ME, status.token, now_us=NOW_US)
-    file = file_of(work, made)
-    file.write_text(f"{file.read_text()}\n## Mine\n\nOne.\n")
-    undo(work, put(work, made, "mine", "Two."))
-    assert text_of(work, made).endswith("## Mine\n\nOne.\n"), "a section of a person's own"
-    refused("undo-refused", operations.undo, work, ME, first.token, now_us=NOW_US)
-    refused("unknown-event", operations.undo, work, ME, "01KMWQE6G00000000000000000", now_us=NOW_US)
-    guard("lock", work, made, "role")
-    refused("section-locked", operations.undo, work, ME, done.token, now_us=NOW_US)
-    in_step(work)
+# ── saves from older versions ──
 
 
 def test_a_section_is_emptied_with_a_reason(work: Workspace) -> None:
     made = part(work)
     put(work, made, "role", "It guards.")
-    done = put(work, made, "role", "", reason="nobody knows")
+    put(work, made, "role", "", reason="nobody knows")
     assert f"{ROLE}\n{'## Concerns'}" in text_of(work, made) and "Role emptied: nobody knows" in text_of(work, made)
-    undo(work, done)
-    assert "It guards." in text_of(work, made)
     refused("section-form", put, work, made, "highlights", "", reason="x y")
     in_step(work)
 

@@ -351,13 +351,6 @@ class EntityMachine(RuleBasedStateMachine):
         if waiting:
             self.carry_out(Request(partial(self.do, operations.review, waiting[0].id, approve=yes)), how, at)
 
-    @rule(number=st.integers(0, 20), actor=ACTORS, how=HOW, at=AT)
-    def take_back(self, number: int, actor: Any, how: str, at: int) -> None:
-        events = EventLog(str(self.root), ME).events()
-        if events:
-            one = events[-1 - number % len(events)].id
-            self.carry_out(Request(partial(self.do, operations.undo, one, actor=actor)), how, at)
-
     @rule(keep=st.sampled_from(["file", "events"]), how=HOW, at=AT)
     def settle(self, keep: Any, how: str, at: int) -> None:
         self.look()

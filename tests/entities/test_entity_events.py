@@ -132,7 +132,7 @@ def told(before: EntityDocument | None, after: EntityDocument, number: int, **gi
 
 
 CHANGES = {
-    "narrative": lambda one: edits.replace(one, "role", fit("It guards.\n\nAlways.")[0]),
+    "narrative": lambda one: edits.replace(one, "role", fit("It guards.\n\nAlways.")),
     "item": lambda one: edits.append_item(one, "highlights", fit_item("Strict.")),
     "second item": lambda one: edits.append_item(
         edits.append_item(one, "highlights", fit_item("a")), "highlights", fit_item("b")

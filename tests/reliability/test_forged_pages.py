@@ -178,7 +178,7 @@ def entity_page(words: Sequence[str]) -> str:
 def narrated(word: str) -> list[str]:
     """The headings and the HTML of a profile in whose narrative an agent wrote this: what else is inside is its own."""
     document = _blank()
-    document = documents.append(document, CORE["part"][0].anchor, fit(word)[0])
+    document = documents.append(document, CORE["part"][0].anchor, fit(word))
     page = documents.render(document)
     found = documents.parse(page)
     assert all(not section.body.strip() for section in found.sections[1:])

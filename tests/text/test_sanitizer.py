@@ -469,7 +469,7 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         lambda text: sanitize_transcript_v2(words_of(text)),
         display,
         spell_out_unseen,
-        lambda text: agent_text.fit(text)[0],
+        lambda text: agent_text.fit(text),
         lambda text: _json(text).decode(),
     ],
 )
