@@ -137,12 +137,12 @@ def create(kind: Kind, name: str, relation: str | None, between: tuple[str, str]
 @_ref_or_all
 def show(context: Context, ref: str | None) -> None:
     """Show an entity: its sections and notes, and what is pinned, locked and proposed. Without ID list all of them."""
-    with context.opened(lasting=True) as workspace:
+    with queries.open_read_only(context.place(), context.agent, context.now_us) as repo:
         if ref is not None:
-            shown = queries.show(workspace, context.agent, ref, now_us=context.now_us)
+            shown = queries.view(repo, repo.require(ref))
             context.answer(shown.document(), lambda: _show_entity(shown))
             return
-        found = queries.listing(workspace, context.agent, now_us=context.now_us)
+        found = queries.list_entities(repo)
 
     def show_all() -> None:
         if not found:
@@ -279,8 +279,8 @@ def review(how: Literal["approve", "reject"], proposal: str, reason: str | None)
 @_ref_or_all
 def log(context: Context, ref: str | None) -> None:
     """List the events of an entity (without ID: of all), newest first, with the text before and after."""
-    with context.opened(lasting=True) as workspace:
-        found = queries.log(workspace, context.agent, ref)
+    with queries.open_read_only(context.place(), context.agent, context.now_us) as repo:
+        found = queries.log(repo, ref)
 
     def show_all() -> None:
         if not found:
@@ -314,8 +314,8 @@ def _show_event(event: Event, *, with_id: bool) -> None:
 
 def show_source(context: Context, token: str) -> None:
     """Prints what `open ev:…` shows: a token's event, and the artifact's line that is its evidence."""
-    with context.opened(lasting=True) as workspace:
-        source = queries.source(workspace, context.agent, token)
+    with queries.open_read_only(context.place(), context.agent, context.now_us) as repo:
+        source = queries.source(repo, token)
     event = source.event
     document: dict[str, Any] = {"token": event.token, "event": _describe(event), "id": event.entity_id}
     document |= {"entity_path": source.entity_path, "path": source.path, "line": source.line}

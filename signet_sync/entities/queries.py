@@ -17,7 +17,7 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.entity_paths import FILES, EntityPlace, Finding, Kind, kind_of, parse_path, shapes
 from signet_sync.formats.timestamps import day_of
-from signet_sync.storage import locations, state_dir
+from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
@@ -207,61 +207,31 @@ class EventSource(NamedTuple):
     line: int | None
 
 
-# ── under the workspace's lock, after a look at the files ──
+def log(repo: EntityRepository, ref: str | None = None) -> list[Event]:
+    """Lists the events of an entity (None: of all), newest first. Raises `UsageError` (`unknown-entity`)."""
+    return (repo.log.events() if ref is None else repo.log.of(identify(repo, ref)))[::-1]
 
 
-@contextmanager
-def _open(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
-    with state_dir.workspace_lock(workspace.state):
-        yield EntityRepository(workspace, agent_id, now_us or locations.now_us())
-
-
-def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:
-    """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
-    with _open(workspace, agent_id, now_us) as repo:
-        observe.look(repo)
-        row = observe.locate(repo, ref)
-        observe.examine(repo, {row.id})
-        return view(repo, repo.find(row.id) or row)
-
-
-def listing(workspace: Workspace, agent_id: str, *, now_us: int) -> list[EntityFile]:
-    """Lists the entities of an agent by kind and title."""
-    with _open(workspace, agent_id, now_us) as repo:
-        observe.look(repo, None)
-        return list_entities(repo)
-
-
-def log(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Event]:
-    """Lists the events of an entity (None: of all), newest first. Raises as `show`."""
-    with _open(workspace, agent_id) as repo:
-        found = repo.log.events() if ref is None else repo.log.of(_identify(repo, ref))
-    return found[::-1]
-
-
-def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
+def source(repo: EntityRepository, token: str) -> EventSource:
     """Returns what an `ev:…` refers to. Raises `UsageError` (`token-invalid`, `unknown-event`)."""
     read = tokens_in(token.strip())
     if len(read) != 1:
         message = f"{token.strip()[:60]!r} is not the name of an event"
         raise UsageError(message, hint="ev:20260328T223406Z-…", code="token-invalid")
-    with _open(workspace, agent_id) as repo:
-        event = repo.log.event(read[0])
-        row = repo.find(event.entity_id) if event is not None and event.entity_id is not None else None
+    event = repo.log.event(read[0])
     if event is None:
-        message = f"agent {agent_id} has no event {token.strip()}"
+        message = f"agent {repo.agent_id} has no event {token.strip()}"
         raise UsageError(message, hint="--agent chooses another agent", code="unknown-event")
+    row = repo.find(event.entity_id) if event.entity_id is not None else None
     path, _, line = next(iter(event.said("evidence") or []), "").rpartition("#")
     number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
     return EventSource(event, row.path if row is not None else "", path or None, number)
 
 
-def _identify(repo: EntityRepository, ref: str) -> str:
+def identify(repo: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
-    row = repo.find(ref)
-    if row is None and kind_of(ref.strip()) is not None and repo.log.of(ref.strip()):
-        return ref.strip()
-    return (row or observe.locate(repo, ref)).id
+    name = ref.strip()
+    return name if kind_of(name) is not None and repo.log.of(name) else repo.require(ref).id
 
 
 # ── findings ──
@@ -270,11 +240,12 @@ def _identify(repo: EntityRepository, ref: str) -> str:
 def findings(
     workspace: Workspace, agent_id: str, ref: str | None = None, *, only_log: bool = False, now_us: int
 ) -> list[Finding]:
-    """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `show`."""
-    with _open(workspace, agent_id, now_us) as repo:
+    """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `log`."""
+    with state_dir.workspace_lock(workspace.state):
+        repo = EntityRepository(workspace, agent_id, now_us)
         found, ids = _verify_log(repo), None
         if not only_log:
-            ids = None if ref is None else {_identify(repo, ref)}
+            ids = None if ref is None else {identify(repo, ref)}
             observe.look(repo, ids)
             found += _check_files(repo, ids)
         known = {(one.id and one.path, one.code) for one in found}

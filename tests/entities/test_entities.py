@@ -20,6 +20,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.observe import Observations
 from signet_sync.entities.operations import EntityResult
 from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Finding, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
@@ -66,7 +67,7 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
 
 
 def file_of(work: Workspace, made: EntityResult) -> Path:
-    return Path(work.root) / queries.show(work, ME, made.id, now_us=NOW_US).path
+    return Path(work.root) / shown(work, made.id).path
 
 
 def text_of(work: Workspace, made: EntityResult) -> str:
@@ -81,6 +82,16 @@ def look(work: Workspace, *paths: Path) -> Observations:
 
 def repo_of(work: Workspace) -> EntityRepository:
     return EntityRepository(work, ME, NOW_US)
+
+
+def listing(work: Workspace) -> list[EntityFile]:
+    look(work)
+    return queries.list_entities(repo_of(work))
+
+
+def shown(work: Workspace, ref: str) -> queries.EntityView:
+    look(work)
+    return queries.view(repo_of(work), repo_of(work).require(ref))
 
 
 def damage(work: Workspace) -> list[Finding]:
@@ -133,15 +144,15 @@ def in_step(work: Workspace) -> None:
 def test_an_entity_is_made_with_its_profile_and_notes(work: Workspace) -> None:
     made = part(work)
     assert made.path == f"entities/parts/inner-critic--{made.id}/profile.md" and made.id.startswith("p-")
-    shown = queries.show(work, ME, "inner critic", now_us=NOW_US)
-    assert [one.name for one in shown.sections] == [
+    seen = shown(work, "inner critic")
+    assert [one.name for one in seen.sections] == [
         "identity", "role", "concerns", "needs", "highlights", "evidence", "open-questions", "change-log",
         "extensions", "notes/inbox", "notes/focus", "notes/parking-lot",
     ]  # fmt: skip
-    assert (shown.title, shown.status, shown.kind, shown.drifted) == ("Inner Critic", "active", "part", False)
+    assert (seen.title, seen.status, seen.kind, seen.drifted) == ("Inner Critic", "active", "part", False)
     assert f"- {NOW} — Created" in text_of(work, made)
     assert codes(work) == set()
-    events = queries.log(work, ME, made.id)
+    events = queries.log(repo_of(work), made.id)
     assert [(one.op, one.file) for one in events] == [("create", "notes"), ("create", "profile")]
     in_step(work)
 
@@ -177,7 +188,7 @@ def test_sections_are_set_and_added_to_and_items_are_pruned(work: Workspace) -> 
     assert "### Who\n\nIt checks everything twice.\n\nAnd once more.\n" in text
     assert "- Loyal.\n" in text and "Strict." not in text
     assert "- 2026-03-29T12:00:01.000Z — Identity rewritten" in text, "the first words were no rewriting"
-    (event,) = [one for one in queries.log(work, ME, made.id) if one.id == gone.event_id]
+    (event,) = [one for one in queries.log(repo_of(work), made.id) if one.id == gone.event_id]
     assert event.said("reason") == "said twice" and event.said("gone") == "Strict."
     assert "Ask about school." in file_of(work, made).with_name("notes.md").read_text()
     refused("section-form", put, work, made, "highlights", "All of them")
@@ -219,7 +230,7 @@ def test_an_idempotency_key_gives_the_same_answer_and_refuses_another_request(wo
     assert again == first._replace(replayed=True)
     refused("idempotency-conflict", put, work, made, "role", "It hides.", key="b")
     assert "It guards." in text_of(work, made)
-    assert sum(one.op == "set" for one in queries.log(work, ME)) == 1
+    assert sum(one.op == "set" for one in queries.log(repo_of(work))) == 1
 
 
 def test_no_secret_reaches_a_file_a_row_or_the_ledger(vault: Vault, work: Workspace) -> None:
@@ -258,7 +269,7 @@ def test_what_a_person_locked_or_pinned_refuses_an_agent(work: Workspace) -> Non
     refused("section-locked", put, work, made, "role", "No.")
     refused("section-locked", operations.set_status, work, ME, made.id, "no", now_us=NOW_US)
     guard("unlock", work, made)
-    assert queries.show(work, ME, made.id, now_us=NOW_US).locks == ("open-questions", "notes/inbox")
+    assert shown(work, made.id).locks == ("open-questions", "notes/inbox")
     refused("actor-refused", guard, "unlock", work, made, actor="agent")
     in_step(work)
 
@@ -273,7 +284,7 @@ def test_a_proposal_waits_for_a_persons_word(work: Workspace) -> None:
     second = add(work, made, "evidence", words, evidence=line, propose=True)
     third = put(work, made, "role", "It hides.", propose=True)
     assert "It guards." not in text_of(work, made)
-    waiting = queries.show(work, ME, made.id, now_us=NOW_US).proposals
+    waiting = shown(work, made.id).proposals
     assert [(one.id, one.section, one.op) for one in waiting] == [
         (first.event_id, "role", "set"), (second.event_id, "evidence", "append_item"), (third.event_id, "role", "set"),
     ]  # fmt: skip
@@ -285,7 +296,7 @@ def test_a_proposal_waits_for_a_persons_word(work: Workspace) -> None:
     text = text_of(work, made)
     assert "It guards." in text and "It hides." not in text and second.token in text
     assert f'"be careful" — said daily [[{line.partition("#")[0]}|summary]]' in text
-    assert queries.show(work, ME, made.id, now_us=NOW_US).proposals == ()
+    assert shown(work, made.id).proposals == ()
     refused("unknown-proposal", answer, work, ME, third.event_id, approve=True, now_us=NOW_US)
     in_step(work)
 
@@ -313,10 +324,10 @@ def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: 
     reopen(work)
     made = part(work)
     done = add(work, made, "evidence", "It shows the pattern.", evidence=f"{path}#{number}")
-    (item,) = [one.items for one in queries.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "evidence"]
+    (item,) = [one.items for one in shown(work, made.id).sections if one.name == "evidence"]
     assert item and lines[number - 1].lstrip("#- ")[:30] in item[0].text
     assert f"— It shows the pattern. [[{path}|summary]] {done.token}" in item[0].text
-    found = queries.source(work, ME, done.token)
+    found = queries.source(repo_of(work), done.token)
     assert (found.path, found.line, found.event.id, found.entity_path) == (path, number, done.event_id, made.path)
     refused("evidence-unknown", add, work, made, "evidence", "x", evidence="memory/none--summary.md#1")
     refused("evidence-empty", add, work, made, "evidence", "x", evidence=f"{path}#99999")
@@ -333,8 +344,8 @@ def test_evidence_quotes_a_line_of_an_artifact_and_its_token_leads_there(vault: 
     bare = lines[number - 1].lstrip("#- ")
     own = add(work, made, "evidence", f'"{bare[:5]}" — its own words', evidence=f"{path}#{number}")
     assert f'- "{bare[:5]}" — its own words [[{path}|summary]] {own.token}' in text_of(work, made)
-    refused("unknown-event", queries.source, work, ME, "ev:20260329T120000Z-01KMWQE6G00000000000000000")
-    refused("token-invalid", queries.source, work, ME, "ev:yesterday")
+    refused("unknown-event", queries.source, repo_of(work), "ev:20260329T120000Z-01KMWQE6G00000000000000000")
+    refused("token-invalid", queries.source, repo_of(work), "ev:yesterday")
     in_step(work)
 
 
@@ -391,7 +402,7 @@ def test_a_maintainer_settles_every_drift_and_what_gives_way_stays_in_the_log(
     if keep == "events":
         assert planned.after == whole
         if before is not None:
-            (event,) = [one for one in queries.log(work, ME) if one.id == done.event_id]
+            (event,) = [one for one in queries.log(repo_of(work)) if one.id == done.event_id]
             assert event.said("displaced") == before.decode("utf-8", "replace"), "what gives way stays in the log"
     if (keep, code) != ("file", "section-missing"):
         put(work, made, "role", "It hides.")
@@ -454,7 +465,7 @@ def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_
             put(work, made, "role", "It guards.", key="k")
     look(work)
     again = put(work, made, "role", "It guards.", key="k")
-    told = [one.op for one in queries.log(work, ME, made.id)]
+    told = [one.op for one in queries.log(repo_of(work), made.id)]
     assert told.count("set") == 1 and set(told) == {"create", "set"}, told
     assert file_of(work, made).read_text().count("It guards.") == 1 and again.replayed
     in_step(work)
@@ -504,7 +515,7 @@ def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Worksp
     for table in ("garden_files", "garden_chain", "garden_drift"):
         with work.database.transaction():
             work.database.execute(f"delete from {table}")
-    assert queries.listing(work, ME, now_us=NOW_US)[1].id == made.id
+    assert listing(work)[1].id == made.id
     in_step(work)
     page.write_bytes(whole)
     assert [one.code for one in damage(work)] == ["truncated"]
@@ -549,7 +560,7 @@ def test_patterns_of_relationships_stand_in_the_users_overview(work: Workspace) 
     )
     pair = f"[[{one.path}|Inner Critic]] and [[{other.path}|Perfectionist]]"
     line = f"- pattern: {pair} are polarized around [[{third.path}|Wanderer]].\n"
-    assert line in text_of(work, user) and queries.listing(work, ME, now_us=NOW_US)[0].line == "Likes tea."
+    assert line in text_of(work, user) and listing(work)[0].line == "Likes tea."
     drop(work, edge, "they talk")
     assert "pattern:" not in text_of(work, user) and "Likes tea." in text_of(work, user)
     operations.set_status(work, ME, edge.id, "active", now_us=NOW_US)
@@ -578,7 +589,7 @@ def test_a_section_is_emptied_with_a_reason(work: Workspace) -> None:
 
 def test_a_write_may_expect_what_it_has_read(work: Workspace) -> None:
     made = part(work)
-    read = next(one for one in queries.show(work, ME, made.id, now_us=NOW_US).sections if one.name == "role")
+    read = next(one for one in shown(work, made.id).sections if one.name == "role")
     done = put(work, made, "role", "It guards.", expect=read.sha256)
     refused("section-changed", put, work, made, "role", "It hides.", expect=read.sha256)
     assert add(work, made, "role", "Always.", expect=done.after).after
@@ -597,7 +608,7 @@ def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: W
     text = file.read_text()
     assert all(words in text for words in ("Mice.", "It guards the gate.", "Rest."))
     assert len(seen.notices) == 1 and "needs and role" in seen.notices[0] and "it was kept" in seen.notices[0]
-    (event,) = [one for one in queries.log(work, ME, made.id) if one.op == "human_edit"]
+    (event,) = [one for one in queries.log(repo_of(work), made.id) if one.op == "human_edit"]
     assert event.fact("kept") == ["needs", "role"] and event.section == "concerns"
     # Where both changed a section the person's text stands, and the other one is in the log.
     stale = file.read_text()
@@ -606,10 +617,10 @@ def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: W
     assert "replaced newer text of role" in look(work, file).notices[0]
     assert "It dreams." in file.read_text() and "It sleeps." not in file.read_text()
     # A save without any change of its own is no edit; one of the newest version may take words out.
-    events = len(queries.log(work, ME, made.id))
+    events = len(queries.log(repo_of(work), made.id))
     file.write_text(stale)
     look(work, file)
-    assert "It dreams." in file.read_text() and len(queries.log(work, ME, made.id)) == events
+    assert "It dreams." in file.read_text() and len(queries.log(repo_of(work), made.id)) == events
     file.write_text(file.read_text().replace("It dreams.\n", ""))
     assert look(work, file).notices == [] and "It dreams." not in file.read_text()
     in_step(work)

@@ -12,6 +12,7 @@ from workbench import NOW, Vault, contents, numbered, tree
 from signet_sync.app.hints import relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, queries
+from signet_sync.entities.repository import EventLog
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
@@ -57,7 +58,7 @@ def edited(vault, path, old, new):
 
 def operations_of(vault, agent="default"):
     with at_work(vault) as workspace:
-        return [event.op for event in queries.log(workspace, agent)]
+        return [event.op for event in EventLog(workspace.root, agent).events()[::-1]]
 
 
 def verified(vault, agent="default"):
