@@ -52,7 +52,6 @@ def erase(
     paths, needles = [*paths], [*needles]
     observe.look(repo, None)
     holds, _ = _find_removed(repo, paths, needles)
-    # First, for under its new name a missing file may be written again from its events.
     for place in (place for places in repo.places().values() for place in places if holds(place.slug)):
         _clean_name(repo, place)
         observe.examine(repo, {place.id}, thorough=True)
@@ -137,7 +136,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
             with suppress(UsageError):  # unless a person has changed the change log's form
                 after = sections.finish(repo, after, place.file, [line])
         text = render(after)
-        said = {replay.WHOLE: text, "slug": place.kind if holds(place.slug) else place.slug}
+        said = {replay.WHOLE: text}
         of = {"entity_id": place.id, "file": place.file, "found": seen.known_as, "left": text_sha256(text)}
         with suppress(observe.FileChanged):
             observe.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])

@@ -75,7 +75,7 @@ def _plan_resolutions(repo: EntityRepository, ref: str, keep: Keep) -> list[Reso
         if place is None or drift.code == "id-twice":
             found.append(Resolution(drift, None, None))
             continue
-        seen, state = repo.read(place), repo.state(place.id).files.get(place.file)
+        seen, state = repo.read(place), repo.state(place.id).get(place.file)
         want = state.text if state is not None else None
         text = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
         if keep == "events" and want is None:
@@ -113,7 +113,7 @@ def _settle(repo: EntityRepository, one: Resolution) -> EntityResult:
             repo.remember_log_end()
         return operations.result_of(repo, event)
     seen, displaced = repo.read(place), one.before if one.before != one.after else None
-    said = {replay.WHOLE: one.after, "displaced": displaced, "slug": place.slug}
+    said = {replay.WHOLE: one.after, "displaced": displaced}
     hashes = {"found": text_sha256(one.before or ""), "left": text_sha256(one.after)}
     event = repo.event("resolve", "maintainer", entity_id=place.id, file=place.file, text=said, **hashes)
     if seen.raw is None and not seen.is_gone:  # a link, a folder, a pipe is in its place

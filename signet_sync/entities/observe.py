@@ -19,7 +19,17 @@ from signet_sync.entities.repository import Entity, EntityRepository, FileConten
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Finding, kind_of, ledger_page, parse_path, shapes
+from signet_sync.formats.entity_paths import (
+    FILES,
+    EntityPlace,
+    File,
+    Finding,
+    kind_of,
+    ledger_page,
+    parse_path,
+    shapes,
+    slug_of,
+)
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
@@ -117,17 +127,18 @@ def _examine_entity(
 ) -> None:
     """Compares the files of one entity with its events; then its rows (`rows`: those in the index) and the queue."""
     state, kind, database = repo.state(entity_id), kind_of(entity_id), repo.workspace.database
-    if not folders and state.files and kind is not None:
-        # Where it should be: as the index knows it, else as its events name it.
+    if not folders and state and kind is not None:
+        # Where it should be: as the index knows it, else by its title.
         known = next((place for path in rows if (place := parse_path(path)) is not None), None)
-        made = EntityPlace(repo.agent_id, kind, state.slug or kind, entity_id)
+        said = document_of(state["profile"].text) if "profile" in state else None
+        made = EntityPlace(repo.agent_id, kind, slug_of(said.title) if said is not None else kind, entity_id)
         folders = [known._replace(file="profile") if known is not None else made]
-    place = next((one for one in folders if one.slug == state.slug), folders[0]) if folders else None
+    place = next((one for one in folders if one.path in rows), folders[0]) if folders else None
     problems, settled, shown = dict[str, tuple[DocumentProblem, str]](), list[EntityFile](), set[str]()
     for path in [place._replace(file=file) for file in FILES] if place is not None else []:
         seen = repo.read(path)
         try:
-            after = _settle_file(repo, seen, state.files.get(path.file), rows, found)
+            after = _settle_file(repo, seen, state.get(path.file), rows, found)
         except DocumentProblem as problem:
             problems[seen.path], after = (problem, seen.sha256), None
         if after is not None:
@@ -137,8 +148,6 @@ def _examine_entity(
     for twin in (one for one in folders if one != place):
         message = f"the entity also exists in {place.folder if place else ''}"
         problems[twin.path] = DocumentProblem("id-twice", message, "a copy needs an id of its own"), ""
-    if place is not None and len(folders) == 1 and shown and place.slug != state.slug and state.files:
-        repo.append(repo.event("human_edit", "person", entity_id=entity_id, text={"slug": place.slug}))
     # Rows of files that are gone go, and files leave the queue that are no drift any more.
     queued = {one.path: one for one in repo.drift() if one.id == entity_id}
     gone, over = [path for path in rows if path not in shown], [path for path in queued if path not in problems]
@@ -190,7 +199,7 @@ def _settle_file(
             raise seen.problem
         if foreign is not None:
             raise DocumentProblem("identity-changed", f"`{foreign}` is not that of its folder", "correct the field")
-        text = {replay.WHOLE: seen.text, "slug": place.slug}
+        text = {replay.WHOLE: seen.text}
         if state is None:
             repo.append(repo.event("human_edit", "person", text=text, left=seen.known_as, **of))
             found.edited.append(seen.path)
@@ -250,7 +259,7 @@ def load(repo: EntityRepository, ref: str) -> Entity:
         examine(repo, {row.id}, thorough=True)
         row = repo.find(row.id) or row
         _refuse_drift(repo, row.id)
-        place, state = parse_path(row.path), repo.state(row.id).files
+        place, state = parse_path(row.path), repo.state(row.id)
         seen = {} if place is None else {file: repo.read(place._replace(file=file)) for file in FILES}
         present = {file: one for file, one in seen.items() if not one.is_gone}
         told = (one.document and file in state and one.text == state[file].text for file, one in present.items())

@@ -5,6 +5,7 @@ Each operation is done once for a key, under the workspace's lock; patterns of r
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
 from signet_sync.entities import document, observe, own_edits, queries, sections
@@ -182,8 +183,7 @@ def create(
         documents["profile"] = sections.finish(repo, profile, "profile", ["Created"])
         place = EntityPlace(agent_id, kind, slug, unused)
         entity = Entity(place, {file: FileContent(place._replace(file=file)) for file in FILES})
-        said = {"slug": slug}
-        return [observe.plan(repo, entity, "create", actor, file, made, text=said) for file, made in documents.items()]
+        return [observe.plan(repo, entity, "create", actor, file, made) for file, made in documents.items()]
 
     fields = {"op": "create", "kind": kind, "name": named, "relation": edge, "between": list(between)}
     return _run(workspace, agent_id, caller, fields, plan, redactions)
@@ -225,35 +225,16 @@ def _refuse_second(
 # ── sections ──
 
 
-def set_section(
-    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
-) -> EntityResult:
-    """Replaces the text of a narrative section; an empty text with a reason empties it.
-
-    `ref` is an id, a prefix of one, a slug or a title; `section` an anchor or heading, for notes with the prefix
-    `notes/`. Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-changed`,
-    `section-form` (a list or log), `section-locked`, `section-pinned`, `section-cap` (no rationale), `reason-missing`,
-    `entity-drifted`, `idempotency-conflict`.
-    """
-    return _write("set", workspace, agent_id, ref, section, text, writer)
-
-
-def append(
-    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
-) -> EntityResult:
-    """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
-
-    Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
-    """
-    return _write("append", workspace, agent_id, ref, section, text, writer)
-
-
 def _write(
-    op: str, workspace: Workspace, agent_id: str, ref: str, section: str, text: str, writer: Writer
+    op: str, workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
 ) -> EntityResult:
     """Writes a text into a section, or proposes it to a person: then `event_id` identifies the proposal.
 
-    Approval does what would have been done; planning it now reports errors that it would meet.
+    `ref` is an id, a prefix of one, a slug or a title; `section` an anchor or heading, for notes with the prefix
+    `notes/`. Approval does what would have been done; planning it now reports errors that it would meet. Raises
+    `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-changed`, `section-form` (a list or
+    log), `section-locked`, `section-pinned`, `section-cap` (no rationale), `evidence-cap`, `reason-missing`,
+    `entity-drifted`, `idempotency-conflict`.
     """
     actor = writer.setdefault("actor", "agent")
     said, redactions = sections.clean(text)
@@ -284,6 +265,12 @@ def _write(
     given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}
     fields = {"op": f"propose {op}" if proposes else op, "ref": ref, "section": section, "text": said, **given}
     return _run(workspace, agent_id, writer, fields, plan, redactions)
+
+
+# Replaces the text of a narrative section; an empty text with a reason empties it.
+set_section = partial(_write, "set")
+# Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
+append = partial(_write, "append")
 
 
 def prune(

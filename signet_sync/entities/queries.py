@@ -303,7 +303,7 @@ def _check_files(repo: EntityRepository, ids: Collection[str] | None = None) -> 
 
 def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
     """Lists deviations of a file from the schema; a given rationale excuses a long section until its day has come."""
-    seen, state = repo.read(place), repo.state(place.id).files.get(place.file)
+    seen, state = repo.read(place), repo.state(place.id).get(place.file)
     problem, found = seen.problem, list[Finding]()
     if seen.is_gone and place.file == "notes":
         return []

@@ -114,13 +114,6 @@ class FileState(NamedTuple):
     is_new: bool
 
 
-class EntityState(NamedTuple):
-    """What the events of an entity add up to: its files, and the last name of its folder."""
-
-    files: Mapping[File, FileState]
-    slug: str | None
-
-
 def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | None]]:
     """Yields each event that changed a file, and the file's text after it (None: it is not known).
 
@@ -146,7 +139,7 @@ def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | N
         yield event, head + lead + "".join(map(str.__add__, openings, bodies)) if parts else None
 
 
-def fold(events: Iterable[Event]) -> EntityState:
+def fold(events: Iterable[Event]) -> dict[File, FileState]:
     """Makes the files of one entity from all its events, in the order of the log."""
     known = list(events)
     files: dict[File, FileState] = {}
@@ -159,8 +152,7 @@ def fold(events: Iterable[Event]) -> EntityState:
             text = told[-1][1] if not erased or (wholes and wholes[-1] > erased[-1]) else None
             hashes = {sha for event, _ in told for sha in (event.found, event.left) if sha}
             files[file] = FileState(text, frozenset(hashes), len(told) == 1 and told[0][0].op == "create")
-    slugs = [event.said("slug") for event in known if isinstance(event.said("slug"), str)]
-    return EntityState(files, slugs[-1] if slugs else None)
+    return files
 
 
 # ── a file on disk against its events ──

@@ -26,7 +26,7 @@ from signet_sync.entities.events import (
     seal,
     ulid_at,
 )
-from signet_sync.entities.replay import EntityState
+from signet_sync.entities.replay import FileState
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -284,7 +284,7 @@ class EntityRepository:
         require_agent(agent_id)
         self.workspace, self.agent_id, self.now_us = workspace, agent_id, now_us
         self.log = EventLog(workspace.root, agent_id)
-        self._states: dict[str, EntityState] = {}
+        self._states: dict[str, dict[File, FileState]] = {}
 
     # ── files ──
 
@@ -323,8 +323,8 @@ class EntityRepository:
 
     # ── events ──
 
-    def state(self, entity_id: str) -> EntityState:
-        """Returns the state that the events of an entity add up to."""
+    def state(self, entity_id: str) -> dict[File, FileState]:
+        """Returns the files that the events of an entity add up to."""
         if entity_id not in self._states:
             self._states[entity_id] = replay.fold(self.log.of(entity_id))
         return self._states[entity_id]

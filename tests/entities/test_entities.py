@@ -134,7 +134,7 @@ def in_step(work: Workspace) -> None:
     for row in entities_store.entities(work.database, ME):
         place = parse_path(row.path)
         assert place is not None
-        for file, state in repo.state(row.id).files.items() if row.id not in waiting else ():
+        for file, state in repo.state(row.id).items() if row.id not in waiting else ():
             assert (Path(work.root) / place._replace(file=file).path).read_bytes().decode() == state.text
 
 

@@ -153,7 +153,7 @@ def test_a_file_is_made_again_byte_for_byte(first: str, second: str) -> None:
     two = CHANGES[second](one)
     events = [told(None, start, 1, op="create"), told(start, one, 2), told(one, two, 3)]
     lines = [decode(encode(each)) for each in events]
-    state = replay.fold([each for each in lines if isinstance(each, Event)]).files["profile"]
+    state = replay.fold([each for each in lines if isinstance(each, Event)])["profile"]
     assert state.text == render(two) and text_sha256(render(one)) in state.known and not state.is_new
 
 
@@ -162,7 +162,7 @@ def test_machines_that_wrote_at_once_keep_both() -> None:
     with_role, with_item = CHANGES["narrative"](start), CHANGES["item"](start)
     other = edits.append_item(start, "highlights", fit_item("Loyal."))
     events = [told(None, start, 1), told(start, with_role, 2), told(start, with_item, 3), told(start, other, 4)]
-    text = replay.fold(events).files["profile"].text or ""
+    text = replay.fold(events)["profile"].text or ""
     assert all(words in text for words in ("It guards.", "- Strict.", "- Loyal.")) and document_of(text) is not None
 
 
@@ -170,9 +170,9 @@ def test_a_text_that_a_removal_took_leaves_a_file_unknown_until_it_is_whole_agai
     start = made()
     with_role = CHANGES["narrative"](start)
     gone = replace(told(start, with_role, 2), text=None, erased="t")
-    assert replay.fold([told(None, start, 1), gone]).files["profile"].text is None
+    assert replay.fold([told(None, start, 1), gone])["profile"].text is None
     again = told(None, with_role, 3, op="restate")
-    assert replay.fold([told(None, start, 1), gone, again]).files["profile"].text == render(with_role)
+    assert replay.fold([told(None, start, 1), gone, again])["profile"].text == render(with_role)
 
 
 ROLE = "## Role\n<!-- section role -->\n"
