@@ -158,15 +158,13 @@ def fold(events: Iterable[Event]) -> dict[File, FileState]:
 # ── a file on disk against its events ──
 
 
-def judge(
-    seen: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]
-) -> tuple[EntityDocument, dict[str, Any]]:
-    """Returns what a file that differs from its events becomes, as a person's edit, and facts about that.
+def judge(seen: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]) -> EntityDocument:
+    """Returns what a file that differs from its events becomes, as a person's edit.
 
     A person may change anything as long as the file still belongs to this entity and has all sections of its schema;
-    one of these may have lost its anchor if it can be found nearby (`reanchored`). What others wrote since the version
-    that was edited is joined: `kept` are sections whose newer text a stale save had dropped, `over` those in which the
-    person's text replaced a newer one. Everything else is drift, which a maintainer settles: raises `DocumentProblem`.
+    one of these may have lost its anchor if it can be found nearby. What others wrote since the version that was edited
+    is joined; in a section that both changed the person's text stands. Everything else is drift, which a maintainer
+    settles: raises `DocumentProblem`.
     """
     if seen is None:
         raise DocumentProblem("file-missing", "the file is gone", "put it back, or have it rewritten from its events")
@@ -180,35 +178,27 @@ def judge(
     if lost and healed is None:
         hint = "put its heading and its anchor line back, or close the code fence or comment above it"
         raise DocumentProblem("section-missing", f"the section `{lost[0]}` is gone", hint)
-    merged, kept, over = _merge(healed or disk, want, events)
-    facts = {"kept": kept, "over": over, "reanchored": healed is not None}
-    return merged, {name: value for name, value in facts.items() if value}
+    return _merge(healed or disk, want, events)
 
 
-def _merge(
-    disk: EntityDocument, want: EntityDocument, events: Iterable[Event]
-) -> tuple[EntityDocument, list[str], list[str]]:
-    """Joins a save from an older version with what was written since; returns it, and what was kept and overwritten.
+def _merge(disk: EntityDocument, want: EntityDocument, events: Iterable[Event]) -> EntityDocument:
+    """Joins a save from an older version with what was written since.
 
     The file says by `updated_at` which version the person's editor had.
     """
     stamp = disk.fields.get("updated_at")
     if stamp == want.fields.get("updated_at"):
-        return disk, [], []
+        return disk
     seen = [document_of(text) for _, text in states(events, "profile" if "pins" in want.fields else "notes")]
     base = next((one for one in reversed(seen) if one is not None and one.fields.get("updated_at") == stamp), None)
     if base is None:
-        return disk, [], []
+        return disk
     ours, theirs, older = (dict(zip(names_of(one), one.sections, strict=True)) for one in (want, disk, base))
-    bodies, kept, over = dict[str, str](), list[str](), list[str]()
-    for name in sorted(ours.keys() & theirs.keys() & older.keys()):
+    bodies = dict[str, str]()
+    for name in ours.keys() & theirs.keys() & older.keys():
         mine, their, old = (text_of(sections[name]) for sections in (ours, theirs, older))
-        if mine in (old, their):
-            continue
-        if their == old:
+        if their == old != mine:
             bodies[name] = ours[name].body
-        if name != "change-log":
-            (kept if their == old else over).append(name)
     sections = tuple(but(one, body=bodies.get(name, one.body)) for name, one in theirs.items())
     fields = {
         key: want.fields.get(key)
@@ -218,7 +208,7 @@ def _merge(
     merged = with_fields(but(disk, sections=sections), fields)
     if merged.lead == base.lead:
         merged = but(merged, lead=want.lead, title=want.title)
-    return (merged, kept, over) if document_of(render(merged)) == merged else (disk, [], kept)
+    return merged if document_of(render(merged)) == merged else disk
 
 
 def _heal(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class Entities(Maintenance, Eraser):
         return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records what changed in the hinted files (of a full pass: all); in a read-only pass updates only the rows.
+        """Records what changed in the files of hinted agents (of a full pass: of all); a read-only pass updates the rows.
 
         A file that is gone or younger than `settle_seconds` is left for one more look, unless it is `confirmed`: a
         person who types saves every few seconds, and a rename takes two steps.
@@ -55,9 +55,10 @@ class Entities(Maintenance, Eraser):
             return
         known, young = entities_store.signatures(workspace.database), request.now_us * 1000
         young -= int(request.settle_seconds * 1e9)
-        for agent_id, asked in _group_by_agent(workspace, None if outcome.full else request.paths, known).items():
+        hinted = set(filter(None, map(_agent_of, request.paths or ())))
+        for agent_id in sorted(_owners(workspace, known) if outcome.full else hinted):
             try:
-                moved = _find_moved(workspace.root, agent_id, asked, known)
+                moved = _find_moved(workspace.root, agent_id, known)
                 if moved is None:
                     continue
                 for path, signature in moved.items() if request.settle_seconds > 0 else ():
@@ -107,9 +108,9 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     The rows get no signature, so that the next pass that may write examines the files.
     """
     known, moved = entities_store.signatures(workspace.database), dict[str, Signature | None]()
-    for agent_id in _group_by_agent(workspace, None, known):
+    for agent_id in sorted(_owners(workspace, known)):
         with suppress(OSError, WorkspaceError):  # a full pass that may write reports it
-            moved |= _find_moved(workspace.root, agent_id, None, known) or {}
+            moved |= _find_moved(workspace.root, agent_id, known) or {}
     if not moved:
         return
     from signet_sync.entities.repository import EntityRepository  # slow import, needed only if an entity changed
@@ -127,23 +128,9 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         entities_store.put_files(workspace.database, found)
 
 
-def _group_by_agent(
-    workspace: Workspace, paths: Collection[str] | None, known: Iterable[str]
-) -> dict[str, Collection[str] | None]:
-    """Returns the agents concerned, and for each the paths to examine (None: all)."""
-    if paths is None:
-        owners = {*possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
-        return dict.fromkeys(sorted(owners))
-    asked: dict[str, Collection[str] | None] = {}
-    for path in sorted(paths):
-        agent_id = _agent_of(path)
-        if agent_id is None:
-            continue
-        if parse_path(path) is None and parse_ledger_page(path) is None:
-            asked[agent_id] = None
-        elif asked.get(agent_id, ()) is not None:
-            asked[agent_id] = [*(asked.get(agent_id) or ()), path]
-    return asked
+def _owners(workspace: Workspace, known: Iterable[str]) -> set[str]:
+    """Returns the agents that have entities, or had."""
+    return {*possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
 
 
 def _agent_of(path: str) -> str | None:
@@ -155,20 +142,12 @@ def _agent_of(path: str) -> str | None:
     return place.agent_id if place is not None else (folder[1] or DEFAULT_AGENT) if folder is not None else None
 
 
-def _find_moved(
-    root: str, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
-) -> dict[str, Signature | None] | None:
+def _find_moved(root: str, agent_id: str, known: dict[str, Signature | None]) -> dict[str, Signature | None] | None:
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
-    if asked is None:
-        mine = {path for path in known if _agent_of(path) == agent_id}
-        found = scan(root, agent_id)
-        if found is None and not mine:
-            return None
-        present = found or {}
-    else:
-        wanted = [path for path in asked if parse_path(path) is not None]
-        present = files.signatures(root, wanted)
-        mine = {path for path in wanted if path in known}
+    mine, present = {path for path in known if _agent_of(path) == agent_id}, scan(root, agent_id)
+    if present is None and not mine:
+        return None
+    present = present or {}
     moved: dict[str, Signature | None] = {path: sign for path, sign in present.items() if known.get(path) != sign}
     return moved | dict.fromkeys(mine - present.keys())
 
@@ -194,7 +173,6 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
         outcome.change.agents.add(agent_id)
     if look.edited:
         own_edits.update_patterns(repo)
-    outcome.trouble += look.notices
     outcome.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 
