@@ -43,7 +43,7 @@ class Entities(Maintenance, Eraser):
         return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records what changed in the files of hinted agents (of a full pass: of all); a read-only pass updates the rows.
+        """Records what changed in the files of hinted agents (of a full pass: all); a read-only pass updates the rows.
 
         A file that is gone or younger than `settle_seconds` is left for one more look, unless it is `confirmed`: a
         person who types saves every few seconds, and a rename takes two steps.
