@@ -24,7 +24,7 @@ from operation_vaults import keep
 from recovery import Ground
 from workbench import NOW, Vault, call, numbered
 
-from signet_sync.app.scheduler import DatabaseSupervisor
+from signet_sync.app.supervisor import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.settings import model
