@@ -48,18 +48,6 @@ def test_init_creates_git_dir_and_bootstrap_commit(past):
     assert past.git("remote") == "" == past.git("status", "--porcelain") == past.git("fsck", "--strict")
 
 
-def test_a_commit_holds_what_changed_and_the_newest_is_listed_first(past):
-    past.put("a.md")
-    first = past.commit("first")
-    past.put("a.md", "other\n")
-    second = past.commit("second", "two\nlines\n")
-    newest, oldest, _ = past.log()
-    assert newest[:4] == (second[0], second[0][:7], "second", "two\nlines")
-    assert (oldest.oid, oldest.author, oldest.timestamp) == (first[0], "default", (past.now - 1_000_000) // 1_000_000)
-    assert past.commit()[0] is None
-    assert [len(past.log(limit)) for limit in (0, -3, 2, 1000)] == [1, 1, 2, 3]
-
-
 # ── what is committed ──
 
 
@@ -75,6 +63,7 @@ def test_the_allow_list_decides_and_a_person_s_git_agrees(past):
         past.put(path)
     for path in (
         *("media/a.png", "transcripts/t.jsonl", "x.tmp", ".DS_Store", "memory/memories.db", "memory/deep/a.md"),
+        *(TRANSCRIPT, TRANSCRIPT.replace(".md", ".user-20260424T030000Z.md")),
         *("notes.txt", "entities/a.png", "ledger/.obsidian/a.md", ".signet/workspace-id", "agents/ori/deep/a.md"),
     ):
         past.put(path)
@@ -137,15 +126,6 @@ def test_what_is_no_plain_file_of_ours_is_not_entered(past, tmp_path):
     skipped = past.commit()[1]
     assert {"link.md", "pipe.md", *odd} <= skipped.keys() and set(skipped.values()) == {"not-a-file"}
     assert past.tree() == [".gitattributes", ".gitignore", "a.md"] and past.git("fsck", "--strict") == ""
-
-
-def test_no_transcript_is_committed(past):
-    past.put(".gitignore", "!memory/*--transcript.md\n")
-    copy = TRANSCRIPT.replace(".md", ".user-20260424T030000Z.md")
-    for path in (TRANSCRIPT, copy):
-        past.put(path)
-    assert past.commit()[1] == {}
-    assert past.tree() == [".gitattributes", ".gitignore"]
 
 
 def test_a_file_with_a_secret_is_not_committed(past):

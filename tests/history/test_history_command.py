@@ -274,24 +274,3 @@ def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
         agent.wait("watching", "polling")
         end(vault, session_id="s1", session_key="lantern-42")
         until(lambda: "session-close: lantern-42" in subjects(vault), "the commit")
-
-
-# ── a clone ──
-
-
-@pytest.mark.skipif(not git, reason="needs git")
-def test_a_clone_of_a_history_is_judged_without_problems(vault, tmp_path):
-    vault.session(1)
-    vault.session(2)
-    vault.reindex()
-    end(vault)
-    checkpoint(vault)
-    run_git(tmp_path, "clone", "-q", str(vault.root), "clone")
-    clone = Vault(tmp_path / "clone")
-    for options in ((), ("--strict",)):
-        answer = clone.call("check", "--json", *options)
-        assert answer.code == 0 and answer.json["problems"] == [], answer
-    assert {entry["code"] for entry in answer.json["notes"]} == {"link-broken"}
-    answer = clone.call("--db", str(tmp_path / "clone.db"), "reindex", "--index-only", "--json")
-    assert answer.code == 0 and answer.json["problems"] == [], answer
-    assert run_git(clone.root, "status", "--porcelain") == ""

@@ -14,7 +14,6 @@ from history_vault import HistoryVault, git
 from hostile_repositories import REFUSED, RUN, Traps
 
 from signet_sync.history import repository
-from signet_sync.history.repository import run_git
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
@@ -72,20 +71,7 @@ def refused(code, act):
     return found.value
 
 
-# ── programs: they are not run ──
-
-
-@pytest.mark.parametrize("name", RUN)
-def test_no_program_is_run(past, traps, name):
-    RUN[name](past, traps)
-    assert past.look() == ""
-    everything(past)
-    assert repository.holds(str(past.root), ["a.md"]) == "contains"
-    assert repository.ignored(str(past.root), ["a.md", "notes.txt"]) == {"notes.txt"}
-    packed = run_git(str(past.root), str(past.root), "repack", "-d", "-q")
-    assert packed is not None and packed.returncode == 0
-    assert traps.fired() == []
-
+# ── programs: test_history_attacked.py runs all that is asked over these traps ──
 
 ARMED = {
     "hooks": ["commit", "-qam", "x"],

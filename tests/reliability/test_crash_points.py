@@ -83,7 +83,7 @@ NOT_HERE = {
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",
     "entity check": "files from the ledger, each as an edit",
-    "backup create": "one file: tests/backup/test_backup.py",
+    "backup create": "one file, renamed into place",
     "hooks install": "settings of harnesses: tests/admin/test_hooks.py",
     "hooks uninstall": "settings of harnesses: tests/admin/test_hooks.py",
     "service install": "unit files: tests/host/test_service.py",
