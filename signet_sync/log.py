@@ -111,24 +111,16 @@ def set_up(
     if folder is not None:
         private_folder(folder)
         path = os.path.join(folder, f"{name}.log")
-        log_to_file(path, level, rotation_bytes=rotation_bytes, keep=keep)
+        logger.add(
+            path,
+            level=level,
+            format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
+            rotation=rotation_bytes,
+            retention=keep,
+            encoding="utf-8",
+            opener=lambda p, flags: os.open(p, flags, 0o600),
+        )
     import logging  # watchdog uses it; its problems reach us as events
 
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     return path
-
-
-def log_to_file(
-    path: str, level: str, *, rotation_bytes: int = ROTATION_BYTES, keep: int = KEEP, delay: bool = False
-) -> None:
-    """Adds a file to the sinks, with `delay` at the first line that is logged."""
-    logger.add(
-        path,
-        level=level,
-        format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
-        rotation=rotation_bytes,
-        retention=keep,
-        encoding="utf-8",
-        opener=lambda p, flags: os.open(p, flags, 0o600),
-        delay=delay,
-    )

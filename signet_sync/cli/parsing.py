@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
 from signet_sync.errors import UsageError, proposing
@@ -241,10 +240,6 @@ class Program(Group):
         name = cmd_name.replace("-", "_")
         found: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return found
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(name, help=one.help) for name, one in COMMANDS.items() if name.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))

@@ -76,14 +76,6 @@ def ui(context: Context, port: int, read_only: bool, no_open: bool) -> None:
         message = f"the page needs {error.name}, which is not installed"
         raise UsageError(message, hint=extra_hint("ui"), code="extra-missing") from None
     context.log_to_person()
-    if not read_only:  # what it does is logged to a file, too, which is created when an action is confirmed
-        from signet_sync import log
-        from signet_sync.storage.durable import private_folder
-
-        settings, folder = context.settings(anyway=True), context.state()
-        if os.path.isdir(folder.path):
-            private_folder(folder.logs)
-        log.log_to_file(os.path.join(folder.logs, "ui.log"), settings.log_level, delay=True)
 
     def announce(url: str, opening: str, bound: int) -> None:
         context.answer({"url": url, "port": bound, "pid": os.getpid()}, url)

@@ -183,16 +183,14 @@ def doctor(context: Context) -> int:
 
 # ── logs ──
 
-_LOGS = ("agent", "intake", "hook", "ui")
+_LOGS = ("agent", "intake", "hook")
 
 
 @command("--json")
-@click.argument("log", type=click.Choice(_LOGS), metavar="[agent|intake|hook|ui]", default="agent")
+@click.argument("log", type=click.Choice(_LOGS), metavar="[agent|intake|hook]", default="agent")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 def logs(context: Context, log: str, lines: int) -> None:
-    """Show where a log is, and its last lines: of the agent, of captured transcripts, of failed hooks, of actions of
-    the web page.
-    """
+    """Show where a log is, and its last lines: of the agent, of captured transcripts, of failed hooks."""
     path = os.path.join(context.state().logs, f"{'signet-sync' if log == 'agent' else log}.log")
     if context.as_json:
         emit({"path": path, "exists": os.path.exists(path)})

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
-from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.body import utf8
-from signet_sync.log import logger
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
@@ -173,7 +172,6 @@ class Acting:
 
     def _attempt(self, name: str, request: ViewRequest, target: Mapping[str, str], words: str, state: str) -> WebPage:
         action = self.known[name]
-        told = " ".join([name, *action.target(request).values(), "of", request.agent])
 
         def plan_again() -> ActionPlan:
             try:
@@ -193,7 +191,6 @@ class Acting:
             except WorkspaceError as error:
                 if error.code != "busy":
                     raise
-                logger.info("{}: not done, busy", told)
                 return self._confirmation(name, request, target, words, _BUSY, 503)
             try:
                 plan = plan_again()
@@ -201,18 +198,12 @@ class Acting:
                     raise UsageError("the reason is empty")
                 result = plan.do(workspace, words, check_again)
             except ChangedMeanwhile:
-                logger.info("{}: not done, changed meanwhile", told)
                 return self._confirmation(name, request, target, words, _CHANGED, 409)
             except SignetSyncError as error:
-                logger.info("{}: not done, {}", told, error.code)
                 if not isinstance(error, UsageError):
                     raise
                 said = f"Nothing was done: {error.message}" + (f" ({error.hint})" if error.hint else "") + "."
                 return self._confirmation(name, request, target, words, said, 400)
-            except OSError as error:
-                logger.warning("{}: {}", told, reason(error))
-                raise
-        logger.info("{}: {}", told, "done" if result.well else "done in part")
         return WebPage("result", result.title, {"result": result})
 
     def _read_target(self, request: ViewRequest) -> tuple[ViewRequest, str, dict[str, str]]:

@@ -233,10 +233,6 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(act
         expect(page.get_by_role("status")).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_have_text("Accepted")
         assert visit.faults == []
-    log = acting.vault.state / "logs" / "ui.log"
-    assert oct(log.stat().st_mode)[-3:] == "600" and oct(log.parent.stat().st_mode)[-3:] == "700"
-    assert f"INFO accept memory/{summary(acting.vault, 2).name} of default: done\n" in log.read_text("utf-8")
-    assert EVIL not in log.read_text("utf-8") and "restore" in acting.vault.call("logs", "ui").out
 
 
 # ── every view: slow, the first of the actions is the quick one ──
