@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from loguru import logger
 from workbench import NOW, Vault, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
@@ -395,7 +394,7 @@ def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> Non
     assert actor.post("/recall", headers=HEADERS).status_code == 405
 
 
-# ── other processes, failures, the log ──
+# ── other processes, failures ──
 
 
 @contextmanager
@@ -415,22 +414,3 @@ def test_while_another_process_works_the_page_says_so_and_the_same_form_works_la
         assert busy.status_code == 503 and "Another process is working on this workspace" in busy.text
         assert "Said &lt;later&gt;" in busy.text
     assert "Accepted" in form.send(reason="Said later").text
-
-
-def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
-    lines: list[str] = []
-    sink = logger.add(lines.append, format="{level} {message}", level="INFO")
-    try:
-        someone, ids = visitor(vault), known(vault)
-        path = ids["paths"][0]["summary"]
-        Form(someone, "restore", path=path).send()
-        Form(someone, "accept", path=ids["paths"][1]["summary"]).send(reason="secretly")
-        Form(someone, "accept", path=ids["paths"][2]["transcript"]).send(reason="")
-        Form(someone, "forget", memory=ids["memory"]).send()
-    finally:
-        logger.remove(sink)
-    told = "".join(lines)
-    assert f"INFO restore {path} of default: done\n" in lines
-    assert f"INFO accept {ids['paths'][2]['transcript']} of default: not done, usage\n" in lines
-    assert f"INFO forget {ids['memory']} of default: done\n" in lines
-    assert "secretly" not in told and "Deploys" not in told
