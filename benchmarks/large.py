@@ -318,7 +318,7 @@ def _log_peak(database: str) -> contextlib.AbstractContextManager[list[float]]:
 def asked(place: str) -> dict[str, list[float]]:
     """Milliseconds of a processor of `recall` and `recall --words` for four words each of texts all over a database."""
     from signet_sync.recall.operations import recall
-    from signet_sync.recall.search import Within
+    from signet_sync.recall.store.rows import Within
     from signet_sync.recall.store.session_list import files_with
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.store.texts import text_of

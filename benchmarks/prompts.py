@@ -25,7 +25,7 @@ from signet_sync.pages import context
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.operations import recall
-from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Within
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import projects

@@ -21,7 +21,7 @@ from benchmarks.bench import COUNTING
 from benchmarks.ground import percentile
 from benchmarks.labelled import Workspace
 from signet_sync.recall.operations import recall
-from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Within
 from signet_sync.storage.database.connection import Database
 
 AGENT, LIMIT = "default", 10

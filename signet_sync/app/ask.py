@@ -52,7 +52,7 @@ def run_hook(arguments: list[str]) -> int:
         return code
     from signet_sync.capture import hook  # most hooks are answered by the agent
 
-    code, out, said, _ = hook.main(arguments, payload, _context)
+    code, out, said, _ = hook.answer(arguments, payload, _context)
     _write(1, out)
     _write(2, said)
     return code
@@ -64,7 +64,7 @@ def answer_hook(
     """Returns what a hook prints, for the agent of a workspace; what the session gets is recorded by the caller."""
     from signet_sync.capture import hook
 
-    return hook.answer(arguments, payload, _context, environ, root, folder, later=True)
+    return hook.answer(arguments, payload, _context, environ, (root, folder))
 
 
 def _context(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:

@@ -38,8 +38,7 @@ def recall(
     """
     from signet_sync.capture import spool
     from signet_sync.recall import operations as recall_operations
-    from signet_sync.recall.search import Within
-    from signet_sync.recall.store.rows import Period
+    from signet_sync.recall.store.rows import Period, Within
 
     if counted and spool.markers(place.state().spool):
         from signet_sync.capture.live_transcript import catch_up  # a session runs

@@ -100,33 +100,25 @@ class _RefusedEvent(Exception):
     """Why an event is refused, without words of the payload."""
 
 
-def main(arguments: list[str], payload: bytes | bytearray, context: InjectedContext) -> HookAnswer:
-    """Handles `[--workspace PATH] hook HARNESS [--strict]`; the exit code is 0, or 2 if refused with `--strict`."""
-    if any(os.environ.get(name, "0") not in ("", "0") for name in GUARDS):
-        return _finish_hook(arguments, None, "")
-    try:
-        root = locations.locate_workspace(_parse_arguments(arguments)[1])
-        return answer(arguments, payload, context, os.environ, root, locations.locate(root))
-    except Exception as error:  # noqa: BLE001 - no error may fail a session
-        return _finish_hook(arguments, None, f"unexpected {type(error).__name__}")
-
-
 def answer(
     arguments: list[str],
     payload: bytes | bytearray,
     context: InjectedContext,
-    environ: Mapping[str, str],
-    root: str,
-    folder: locations.StateFolder,
-    *,
-    later: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    place: tuple[str, locations.StateFolder] | None = None,
 ) -> HookAnswer:
-    """Returns what a hook prints, for a workspace and its state folder; all else is done.
+    """Handles `[--workspace PATH] hook HARNESS [--strict]`; the exit code is 0, or 2 if refused with `--strict`.
 
-    What the session gets is recorded, or `later`, by the caller.
+    The agent names its `place`, workspace and state folder; then what the session gets is recorded by the caller.
     """
-    event, trouble = _HookEvent(_parse_arguments(arguments)[0], root, folder, context, environ, later), ""
+    event, trouble = None, ""
     try:
+        harness, workspace, _ = _parse_arguments(arguments)
+        if place is None and any(environ.get(name, "0") not in ("", "0") for name in GUARDS):
+            return _finish_hook(arguments, None, "")
+        root = locations.locate_workspace(workspace) if place is None else place[0]
+        folder = locations.locate(root) if place is None else place[1]
+        event = _HookEvent(harness, root, folder, context, environ, later=place is not None)
         event.handle(payload)
     except (_RefusedEvent, SignetSyncError) as error:
         trouble = display(str(error))

@@ -314,7 +314,7 @@ def _readable_index(session: HookSession, seconds: float | None = None) -> Itera
     import apsw  # only if there is an index
 
     from signet_sync.storage.database.connection import Database  # as above
-    from signet_sync.sync.store.counts import half_enforced  # as above
+    from signet_sync.sync.store.sessions import half_enforced  # as above
 
     try:
         database = Database(session.database, readonly=True, wait_ms=_PATIENCE_MS)

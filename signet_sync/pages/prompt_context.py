@@ -9,15 +9,13 @@ from signet_sync.digest.sentences import split
 from signet_sync.embeddings.store import near
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
-from signet_sync.memories.store import memories
 from signet_sync.pages.board import Said
 from signet_sync.pages.context import PromptHit
 from signet_sync.pages.sections import clause, outcome_of
 from signet_sync.pages.store import views
 from signet_sync.recall import query, search
 from signet_sync.recall.operations import RankedHit, drop_repeats, is_question, name_of_project, rank_hits
-from signet_sync.recall.search import Within
-from signet_sync.recall.store.rows import statements
+from signet_sync.recall.store.rows import Within, ranges, statements
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.text.digest_mark import ASKED
@@ -64,7 +62,7 @@ def worth_injecting(
     found = _choose(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = views.of_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]
-    of_memories = memories.projects(database, agent_id, [one.id for one in found if one.tier == "memory"])
+    of_memories = views.memories(database, agent_id, [one.id for one in found if one.tier == "memory"])
     places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
     said, stated, named = Said(), Said(), prompt.casefold()
     closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
@@ -75,7 +73,8 @@ def worth_injecting(
             stated.add(one.text, sentence=True)
     hits = list[PromptHit]()
     for one in found:
-        of_session, project = places.get(one.path or "", ("", of_memories.get(one.id)))
+        memory = of_memories.get(one.id)
+        of_session, project = places.get(one.path or "", ("", memory.project if memory is not None else None))
         is_own = one.id in itself or one.path == RUNNING + session_id or (session_id and of_session == session_id)
         name = re.escape(basename(project).casefold())
         is_near = not name or belongs is None or belongs(project) or re.search(rf"(?<!\w){name}(?!\w)", named)
@@ -113,7 +112,7 @@ def _choose(
     if best >= _FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
     good.sort(key=lambda one: (-round(one.covered, 2), one.text.tier == "session", -one.text.at_us, one.text.name))
-    meaning = near(database, search.ranges(database, within), prompt[:_ASKED], at_once=True)
+    meaning = near(database, ranges(database, within), prompt[:_ASKED], at_once=True)
     if meaning is not None and meaning.clearness >= _CLEAR:
         _, meant = search.search(database, question, within, near=meaning)
         good = [

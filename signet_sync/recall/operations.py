@@ -11,11 +11,11 @@ from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
-from signet_sync.recall.as_text import GAP, split_turns
+from signet_sync.recall.as_text import GAP
 from signet_sync.recall.query import Question, around, read, turn_text
-from signet_sync.recall.search import MOST_FOUND, Match, WeighedTerms, Within, ranges, search
+from signet_sync.recall.search import MOST_FOUND, Match, WeighedTerms, search
 from signet_sync.recall.store import rows
-from signet_sync.recall.store.rows import FoundArtifact, Statement
+from signet_sync.recall.store.rows import FoundArtifact, Statement, Within, ranges
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
@@ -130,7 +130,7 @@ def drop_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
     kept: list[RankedHit] = []
     texts: set[str] = set()
     for hit in sorted(found, key=lambda hit: -hit.score):
-        turns = (turn.removeprefix("User: ").removeprefix("Assistant: ") for turn in split_turns(hit._asdict()))
+        turns = (turn.removeprefix("User: ").removeprefix("Assistant: ") for turn in hit.text.split(GAP))
         told = " ".join(fold(max(turns, key=len)).split()).rstrip(".!?…")
         if told in texts:
             continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from signet_sync.formats.timestamps import local
 from signet_sync.recall.query import Question, Term, find_needle
 from signet_sync.recall.store import rows
-from signet_sync.recall.store.rows import FoundArtifact, FoundText, Period
+from signet_sync.recall.store.rows import FoundArtifact, FoundText, Within
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.index_words import fold
 
@@ -32,20 +32,6 @@ _SATURATED, _OF_LENGTH = 1.2, 0.3  # constants of bm25; passages differ little i
 _SHOWN = 2  # rows of a text
 _BY_WORDS, _BY_MEANING, _MOST_NEAR = 0.75, 0.25, 100  # shares of a score; passages that only mean it
 _NEARLY = 0.9  # of what another text of the session covers
-
-
-class Within(NamedTuple):
-    """What is searched: an agent's memory, or only statements; of a time; of the project with this name."""
-
-    agent_id: str
-    private: bool = True
-    statements: bool = False
-    period: Period | None = None
-    project: str | None = None
-
-    def holds(self, at_us: int) -> bool:
-        """Returns whether an instant is in the period; numbers of texts tell the second only."""
-        return self.period is None or self.period.holds(at_us)
 
 
 class WeighedTerms:
@@ -139,7 +125,7 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
     terms find only where there are no others: the passages with all of them, else the newest.
     """
     agent_id, private, only, period, project = within
-    searched = ranges(database, within)
+    searched = rows.ranges(database, within)
     everything = private and not only and period is None
     texts = rows.count_all(database, agent_id) if everything else rows.count(database, searched)
     terms, weights, common = question.terms, [], 0
@@ -164,11 +150,6 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
         for place in places:
             held[place] = held.get(place, 0) | bits
     return WeighedTerms(terms, weights, common, texts), held
-
-
-def ranges(database: Database, within: Within) -> list[tuple[int, int]]:
-    """Returns the numbers of what is searched."""
-    return rows.ranges(database, within.agent_id, within.period, private=within.private, statements=within.statements)
 
 
 def rarity(holding: int, texts: int) -> float:

@@ -317,15 +317,6 @@ def running(database: Database, sessions: Iterable[Session]) -> dict[Session, st
     return {numbered[number]: project for number, project, artifact in stated if artifact < 0}
 
 
-def running_projects(database: Database, agent_id: str) -> list[str]:
-    """Returns the projects of an agent's running sessions that state something."""
-    rows = database.execute(
-        "select distinct project from statements where agent_id = ? and artifact < 0 and project > '' order by 1",
-        (agent_id,),
-    )
-    return [project for (project,) in rows]
-
-
 # ── for `recall` and `expand` ──
 
 _LINES = """

@@ -13,7 +13,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, note_damage
 from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import now_us
-from signet_sync.sync.store import counts
+from signet_sync.sync.store import counts, sessions
 
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
@@ -60,7 +60,7 @@ def reading(place: IndexPlace) -> Iterator[Database]:
 
     database = _readable(place)
     try:
-        if counts.half_enforced(database):
+        if sessions.half_enforced(database):
             database.connection.close()
             _finish_removal(place)
             database = _readable(place)
@@ -93,7 +93,7 @@ def _finish_removal(place: IndexPlace) -> None:
 
     with place.opened() as workspace:
         engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
-        if counts.half_enforced(workspace.database):
+        if sessions.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"
             )

@@ -20,8 +20,8 @@ from signet_sync.pages.sections import distinct_names
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of, split_turns
 from signet_sync.recall.expand import expand
-from signet_sync.recall.search import Within
 from signet_sync.recall.store import session_list
+from signet_sync.recall.store.rows import Within
 from signet_sync.sessions.live import store as live
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database

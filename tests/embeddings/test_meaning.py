@@ -23,7 +23,7 @@ from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import SignetSyncError
 from signet_sync.memories.store import memories
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Within
 from signet_sync.settings import model
 
 SECRET = "ghp_" + some(Random(8), 36)

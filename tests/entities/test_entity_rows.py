@@ -11,7 +11,7 @@ from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.recall.operations import recall
-from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Within
 from signet_sync.storage.database.connection import Database
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0

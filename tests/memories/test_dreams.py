@@ -21,7 +21,7 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.score import Promotion, Totals, weigh
 from signet_sync.memories.store import promotions
 from signet_sync.recall.operations import recall as find
-from signet_sync.recall.search import Within
+from signet_sync.recall.store.rows import Within
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us

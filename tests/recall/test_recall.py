@@ -15,7 +15,8 @@ from signet_sync.app.workspace import opened
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.operations import is_question, recall
 from signet_sync.recall.query import MOST_TERMS, date_words, read
-from signet_sync.recall.search import WeighedTerms, Within, search, weigh
+from signet_sync.recall.search import WeighedTerms, search, weigh
+from signet_sync.recall.store.rows import Within
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database

@@ -88,12 +88,6 @@ def ids(database: Database) -> list[tuple[str, str]]:
     return list(database.execute("select agent_id, id from memories"))
 
 
-def projects(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
-    """Returns the projects of those memories that are not for all of them."""
-    sql = "select m.id, m.project from json_each(?2) j join memories m on m.agent_id = ?1 and m.id = j.value"
-    return {one: project for one, project in database.execute(sql, (agent_id, json.dumps(list(ids)))) if project}
-
-
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
     """Returns the lines by which `recall` finds memories: of all agents, or `some` of one agent."""
     if agent_id is None:

@@ -24,7 +24,6 @@ from signet_sync.pages.sections import (
     StatementView,
     ThreadView,
 )
-from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES, path_of
 from signet_sync.sync.store.passes import halt_message
@@ -223,7 +222,7 @@ def project_inputs(
     threads = _threads(database, agent_id, now_us, THREADS).values()
     own = [one for one in threads if belongs(one.project)]
     ids = [one.id for one in own]
-    running = filter(belongs, statements_store.running_projects(database, agent_id))
+    running = filter(belongs, _running_projects(database, agent_id))
     threads_of = json.dumps([*ids, *(id_of("t", agent_id, "project", one) for one in running)])
     of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
     heads, steps, hidden = own, set[str](), set[str]()
@@ -272,11 +271,20 @@ def standing(
     return sorted(found.values(), key=lambda one: (AT_MOMENTS.index(one.kind), -one.latest_us, one.id))
 
 
+def _running_projects(database: Database, agent_id: str) -> list[str]:
+    """Returns the projects of an agent's running sessions that state something."""
+    rows = database.execute(
+        "select distinct project from statements where agent_id = ? and artifact < 0 and project > '' order by 1",
+        (agent_id,),
+    )
+    return [project for (project,) in rows]
+
+
 def names(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[str, ...]:
     """Returns the names of the folders by which sessions recorded the project at hand."""
     heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
     recorded = [project for (project,) in database.execute(heads, (agent_id, THREADS))]
-    own = filter(belongs, [*recorded, *statements_store.running_projects(database, agent_id)])
+    own = filter(belongs, [*recorded, *_running_projects(database, agent_id)])
     return tuple(dict.fromkeys(filter(None, map(basename, own))))
 
 

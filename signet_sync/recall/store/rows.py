@@ -37,6 +37,20 @@ class Period(NamedTuple):
         return self.since_us <= at_us <= self.until_us
 
 
+class Within(NamedTuple):
+    """What is searched: an agent's memory, or only statements; of a time; of the project with this name."""
+
+    agent_id: str
+    private: bool = True
+    statements: bool = False
+    period: Period | None = None
+    project: str | None = None
+
+    def holds(self, at_us: int) -> bool:
+        """Returns whether an instant is in the period; numbers of texts tell the second only."""
+        return self.period is None or self.period.holds(at_us)
+
+
 class FoundText(NamedTuple):
     """A text: the numbers of its passages, what it is (`session`, `memory`, `statement`, `entity`), its path or id.
 
@@ -64,16 +78,14 @@ class FoundText(NamedTuple):
         return self.name.endswith("--transcript.md")
 
 
-def ranges(
-    database: Database, agent_id: str, period: Period | None, *, private: bool, statements: bool
-) -> list[tuple[int, int]]:
-    """Returns the ranges of numbers that an agent's texts have; empty ones are left out."""
-    kinds = [2, 3] if statements else [0, 2, 3]
-    kinds = kinds if private else [kind for kind in kinds if not kind % 2]
-    since, until = period or (0, LAST_US)
-    together = period is None and private
+def ranges(database: Database, within: Within) -> list[tuple[int, int]]:
+    """Returns the ranges of numbers that the texts have which are searched; empty ones are left out."""
+    kinds = [2, 3] if within.statements else [0, 2, 3]
+    kinds = kinds if within.private else [kind for kind in kinds if not kind % 2]
+    since, until = within.period or (0, LAST_US)
+    together = within.period is None and within.private
     some = [kinds] if together else [[kind] for kind in kinds]
-    found = (range_of(database, agent_id, since, until, one) for one in some)
+    found = (range_of(database, within.agent_id, since, until, one) for one in some)
     return [one for one in found if one[0] <= one[1]]
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from signet_sync.recall.query import read, snippet
-from signet_sync.recall.store.rows import Period, find_printed, firsts, passages_with, ranges
+from signet_sync.recall.store.rows import Period, Within, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import text_at
 
@@ -124,7 +124,7 @@ def find_with_every_word(
         return None
     if begun:
         terms[-1] = terms[-1]._replace(prefix=terms[-1].forms[0].rpartition(" ")[2])
-    within = ranges(database, agent_id, period, private=True, statements=False)
+    within = ranges(database, Within(agent_id, period=period))
     begins = firsts(database, within)
     found = set(begins)
     for term in terms:

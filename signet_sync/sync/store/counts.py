@@ -93,16 +93,6 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
-def half_enforced(database: Database) -> bool:
-    """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
-    found: int = database.value(
-        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
-        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
-        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
-    )
-    return bool(found)
-
-
 def agents(database: Database) -> list[str]:
     """Returns every agent with an artifact, a memory or an entity, `default` first."""
     found: list[str] = []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database.batches import WHOLE, rows_with_values
+from signet_sync.storage.database.batches import WHOLE
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -198,12 +198,23 @@ def find_of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[s
     return {path: SessionRef(owner, *row) for path, owner, *row in rows if owner == agent_id}
 
 
+def half_enforced(database: Database) -> bool:
+    """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
+    found: int = database.value(
+        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
+        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
+        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
+    )
+    return bool(found)
+
+
 def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
     """Returns by path of an artifact the id of its session and the project that this recorded."""
-    columns = "source_path, session_id, project"
-    return {
-        path: (of, at) for path, of, at in rows_with_values(database, columns, "memory_artifacts", "source_path", paths)
-    }
+    found = database.execute(
+        "select source_path, session_id, project from json_each(?) cross join memory_artifacts on source_path = value",
+        (json.dumps([*paths]),),
+    )
+    return {path: (session_id, project) for path, session_id, project in found}
 
 
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
