@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
-from signet_sync.storage.database.batches import WHOLE
+from signet_sync.storage.database.batches import WHOLE, rows_with_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -210,10 +210,8 @@ def half_enforced(database: Database) -> bool:
 
 def projects(database: Database, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
     """Returns by path of an artifact the id of its session and the project that this recorded."""
-    found = database.execute(
-        "select source_path, session_id, project from json_each(?) cross join memory_artifacts on source_path = value",
-        (json.dumps([*paths]),),
-    )
+    columns = "source_path, session_id, project"
+    found = rows_with_values(database, columns, "memory_artifacts", "source_path", paths)
     return {path: (session_id, project) for path, session_id, project in found}
 
 
