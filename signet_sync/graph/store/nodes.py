@@ -5,7 +5,7 @@ Also deletes accesses of what only removed sessions stood behind, and tells whic
 
 import json
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from signet_sync.storage.database.batches import (
     drop_ids,
     drop_session,
     rows_of_sessions,
-    rows_with_ids,
     rows_with_values,
     within,
 )
@@ -51,8 +50,7 @@ _STORED = (
 _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(13)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
-_DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(len(ThreadSession._fields))})"
+_INSERT_SESSION = f"insert into thread_sessions values({placeholders(len(ThreadSession._fields))})"
 
 
 # ── artifacts ──
@@ -111,9 +109,9 @@ def sessions(database: Database) -> Iterator[Session]:
 
 
 def store_sessions(database: Database, wanted: Mapping[Session, SessionRows]) -> list[ThreadSession]:
-    """Makes the nodes of sessions, their edges and their places in threads equal to the given ones.
+    """Makes the nodes of sessions, the edges among them and their places in threads equal to the given ones.
 
-    Returns the former and the present places of the sessions that changed.
+    Returns the former and the present places of the sessions that changed: their weeks have the edges from above.
     """
     held = {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", wanted)}
     batches.number(database, [session for session, (nodes, _, _) in wanted.items() if nodes])
@@ -122,25 +120,13 @@ def store_sessions(database: Database, wanted: Mapping[Session, SessionRows]) ->
     artifacts = batches.artifacts(database, {node.source_ref for node in made if node.source_ref is not None})
     before = set(rows_with_values(database, _STORED, "session_summaries", "session", numbers.values()))
     after = {_pack_node(node, artifacts, numbers) for node in made}
-    keys = {row[:2] for row in before}
-    edges_before = {
-        (agent_id, *edge)
-        for agent_id, some in groupby(sorted(keys), key=itemgetter(0))
-        for edge in rows_with_ids(
-            database, "parent_id, child_id", "session_summary_children", agent_id, "parent_id", [one for _, one in some]
-        )
-    }
-    edges_after = {tuple(edge) for _, edges, _ in wanted.values() for edge in edges}
-    drop_nodes(database, keys - {row[:2] for row in after})
-    database.executemany(_INSERT_NODE, list(after - before))
-    database.executemany(_DELETE_EDGE, sorted(edges_before - edges_after))
-    database.executemany(_INSERT_EDGE, sorted(edges_after - edges_before))
-    number_of = {row[:2]: row[7] for row in (*before, *after)}
-    changed = {row[7] for row in before ^ after} | {number_of[edge[:2]] for edge in edges_before ^ edges_after}
-    places = {session: place for session, (_, _, place) in wanted.items() if held.get(session) != place}
-    database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
-    database.executemany(_INSERT_SESSION, [place for place in places.values() if place is not None])
-    moved = places.keys() | {session for session, number in numbers.items() if number in changed}
+    changed = {row[7] for row in before ^ after}  # equal nodes have equal edges
+    moved = [one for one, rows in wanted.items() if numbers.get(one) in changed or held.get(one) != rows[2]]
+    drop_nodes(database, [row[:2] for row in before if row[7] in changed])
+    database.executemany(_INSERT_NODE, [row for row in after if row[7] in changed])
+    database.executemany(_INSERT_EDGE, [edge for one in moved for edge in wanted[one][1]])
+    database.executemany(f"delete from thread_sessions where {_OF_SESSION}", moved)
+    database.executemany(_INSERT_SESSION, [place for one in moved if (place := wanted[one][2]) is not None])
     return [place for one in moved for place in (held.get(one), wanted[one][2]) if place is not None]
 
 
