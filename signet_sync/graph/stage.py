@@ -129,7 +129,7 @@ class Quotes(_OfSessionsAndThreads):
 
     name = "quotes"
     version = f"4 digest {digest_mark.VERSION}"
-    tables = ("session_quotes", "session_notes")
+    tables = ("session_notes",)
     after = (Graph.name,)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:

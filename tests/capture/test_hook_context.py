@@ -157,10 +157,10 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
     assert "and 1 whole file" in (left := vault.call("context", "--last", "s-1").out) and "quotes" not in left
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
-    assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
+    assert vault.rows("select quotes from session_notes where quotes like '%broker%broker%'")
     monkeypatch.undo()
     vault.reindex("--full")
-    assert vault.rows("select 1 from session_quotes") == [], "what was said before the rules' quarter is not quoted"
+    assert vault.rows("select 1 from session_notes where quotes <> '[]'") == [], "older than the rules' quarter"
 
 
 def test_gemini_gets_at_its_next_prompt_what_waits(vault: Vault) -> None:

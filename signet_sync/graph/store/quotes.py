@@ -41,32 +41,27 @@ def list_known(database: Database, agent_id: str, thread_id: str) -> set[int]:
 
 def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> bool:
     """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
-    head = number, agent_id, thread_id, "\n".join(said.deeds) if said else ""
-    rows = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
-    if before := list(database.execute("select * from session_notes where session = ?", (number,))):
-        held = database.execute("select * from session_quotes where session = ? order by place", (number,))
-        if before == [head] and list(held) == rows:
-            return False
-        drop(database, [number])
-    database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", rows)
-    database.execute("insert into session_notes values(?, ?, ?, ?)", head)
+    deeds, quotes = (said.deeds, said.quotes) if said else ((), ())
+    row = number, agent_id, thread_id, "\n".join(deeds), json.dumps(quotes, ensure_ascii=False)
+    if list(database.execute("select * from session_notes where session = ?", (number,))) == [row]:
+        return False
+    database.execute("insert or replace into session_notes values(?, ?, ?, ?, ?)", row)
     return True
 
 
 def drop(database: Database, numbers: Iterable[int]) -> None:
     """Deletes the quotes and deeds of sessions. In the caller's transaction."""
-    for table in ("session_quotes", "session_notes"):
-        database.executemany(f"delete from {table} where session = ?", [(number,) for number in numbers])
+    database.executemany("delete from session_notes where session = ?", [(number,) for number in numbers])
 
 
 def read_of_session(database: Database, session: Session) -> tuple[Quote, ...]:
     """Returns the quotes of a session in their order."""
-    rows = database.execute(
-        "select q.turn, q.speaker, q.at_us, q.text from sessions s cross join session_quotes q using (session)"
-        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? order by q.place",
+    found = database.value(
+        "select q.quotes from sessions s cross join session_notes q using (session)"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?",
         session,
     )
-    return tuple(Quote(*row) for row in rows)
+    return tuple(Quote(*one) for one in json.loads(found or "[]"))
 
 
 def read_last(

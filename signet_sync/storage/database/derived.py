@@ -186,27 +186,14 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     declare_derived(
-        "quotes of the newest sessions of a thread, in order (`digest.quotes`); `at_us` is null without times",
-        """create table session_quotes(
-        session integer not null, place integer not null, turn integer not null, speaker text not null, at_us integer,
-        text text not null,
-        primary key(session, place)) without rowid""",
-        session=NUMBER,
-        joined=JoinedRows(
-            f"n.agent_id, {_OF}, q.place, q.turn, q.speaker, q.at_us, q.text",
-            f"session_quotes q {_JOINED.format('q')}",
-        ),
-        key=(*SESSION, "place"),
-    ),
-    declare_derived(
-        "the newest sessions of each thread, and their deeds",
+        "the newest sessions of each thread, their deeds, and as JSON their quotes (`digest.quotes`)",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null,
-        deeds text not null)""",
+        deeds text not null, quotes text not null)""",
         "create index session_notes_thread on session_notes(agent_id, thread_id)",
         session=NUMBER,
         joined=JoinedRows(
-            f"n.agent_id, {_OF}, q.thread_id, q.deeds",
+            f"n.agent_id, {_OF}, q.thread_id, q.deeds, q.quotes",
             f"session_notes q {_JOINED.format('q')}",
         ),
         key=SESSION,
