@@ -157,7 +157,7 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
     assert "and 1 whole file" in (left := vault.call("context", "--last", "s-1").out) and "quotes" not in left
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
-    assert vault.rows("select quotes from session_notes where quotes like '%broker%broker%'")
+    assert vault.rows("select quotes from session_notes where quotes like '%broker%'")
     monkeypatch.undo()
     vault.reindex("--full")
     assert vault.rows("select 1 from session_notes where quotes <> '[]'") == [], "older than the rules' quarter"
