@@ -20,14 +20,11 @@ if TYPE_CHECKING:
 
 _CALLS = 4  # at a time; those that write wait for the workspace's lock
 _REST = 5.0  # seconds
-# Protocols that begin with `initialize`, the newest last; and those whose requests name theirs in `_meta` instead.
+# Protocols, the newest last. One that does not begin with `initialize` is none of ours: clients fall back to it.
 _SESSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-_STATELESS = ("2026-07-28",)
-_META = "io.modelcontextprotocol/"
 _PARSE_ERROR, _INVALID_REQUEST, _UNKNOWN_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
-_INTERNAL_ERROR, _UNKNOWN_VERSION = -32603, -32022
+_INTERNAL_ERROR = -32603
 _SERVER = {"name": "signet-sync", "title": "signet-sync memory", "version": __version__}
-_OFFER = {"capabilities": {"tools": {"listChanged": False}}}
 
 _MAIN = (
     "The memory of agent {agent}, kept as files by signet-sync: past sessions (summaries, transcripts), what was "
@@ -129,29 +126,18 @@ class Server:
         return {"jsonrpc": "2.0", "id": number, **outcome}
 
     def _result(self, method: str, params: Message) -> Message:
-        meta = params.get("_meta")
-        version = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
-        if version is not None and version not in _STATELESS:
-            raise RequestError(_UNKNOWN_VERSION, "unknown protocol", {"supported": _STATELESS, "requested": version})
         if method == "initialize":
             wanted = params.get("protocolVersion")
             chosen = wanted if wanted in _SESSIONS else _SESSIONS[-1]
-            result: Message = {"protocolVersion": chosen, "serverInfo": _SERVER, "instructions": self.instructions}
-            result |= _OFFER
-        elif method == "server/discover":
-            result = {"supportedVersions": _STATELESS, "instructions": self.instructions, **_OFFER}
-        elif method == "ping":
-            result = {}
-        elif method == "tools/list":
-            result = {"tools": [one.tool for one in self._offered().values()]}
-        elif method == "tools/call":
-            result = self._call(params)
-        else:
-            raise RequestError(_UNKNOWN_METHOD, "unknown method")
-        if version is None:
-            return result
-        keeps = {"cacheScope": "private", "ttlMs": 0} if method != "tools/call" else {}
-        return {"resultType": "complete", **keeps, **result, "_meta": {f"{_META}serverInfo": _SERVER}}
+            told = {"protocolVersion": chosen, "serverInfo": _SERVER, "instructions": self.instructions}
+            return {**told, "capabilities": {"tools": {"listChanged": False}}}
+        if method == "ping":
+            return {}
+        if method == "tools/list":
+            return {"tools": [one.tool for one in self._offered().values()]}
+        if method == "tools/call":
+            return self._call(params)
+        raise RequestError(_UNKNOWN_METHOD, "unknown method")
 
     def _offered(self) -> dict[str, Any]:
         from signet_sync.mcp_server import tools  # pydantic, once it is asked for

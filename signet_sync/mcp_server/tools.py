@@ -379,79 +379,49 @@ def entity_read(
         return {"entity": queries.view(repo, repo.require(id)).document()}, None
 
 
-_GROUNDS = ("rationale", "evidence", "propose", "expect")
-# What each operation of `entity_edit` needs, and what it takes besides.
-_EDITS: dict[str, tuple[set[str], set[str]]] = {
-    "create": ({"kind", "title"}, {"type", "between"}),
-    "set": ({"id", "section", "text"}, {*_GROUNDS, "reason"}),
-    "append": ({"id", "section", "text"}, {*_GROUNDS}),
-    "prune": ({"id", "section", "item", "reason"}, set()),
-    "status": ({"id", "text"}, {"reason"}),
-}
+@_tool("Create an entity", writes=True)
+def entity_create(
+    memory: ServedMemory,
+    kind: Annotated[Kind, "Its kind."],
+    title: Annotated[Name, "Its name."],
+    type: Annotated[Name | None, "The type of a relationship: reviews, protects, polarized …"] = None,
+    between: Annotated[list[Name], Field(max_length=20), "The participants of a relationship."] = [],
+) -> Answer:
+    """Create an entity, once entity_read shows that there is none."""
+    from signet_sync.entities import operations
+
+    with memory.place.opened() as workspace:
+        made = operations.create(
+            workspace, memory.agent_id, kind, title, relation=type, between=between, actor="agent", now_us=now_us()
+        )
+        return made.document(), made.waiting or None
 
 
 @_tool("Edit an entity", writes=True)
 def entity_edit(
     memory: ServedMemory,
-    op: Annotated[
-        Literal["create", "set", "append", "prune", "status"],
-        "create: a new entity; set: replace the text of a narrative section; append: add a paragraph or"
-        " an item; prune: remove an item from a list; status: change the entity's.",
-    ],
-    id: Annotated[Name | None, "As in entity_read (not for create)."] = None,
-    section: Annotated[Name | None, "A section's `name` as in entity_read, or its heading."] = None,
-    text: Annotated[
-        Annotated[str, Field(max_length=100_000)] | None,
-        "The text (set and append), empty with a reason to empty a section; the new status.",
-    ] = None,
-    propose: Annotated[bool, "Let a person decide, as a pinned or locked section needs (set, append)."] = False,
-    expect: Annotated[Name | None, "Refuse if the section's sha256 is another by now (set and append)."] = None,
-    item: Annotated[Name | None, "The item's number or key (prune)."] = None,
-    reason: Annotated[
-        Annotated[str, Field(min_length=1, max_length=1_000)] | None, "Why (prune, status, and set to an empty text)."
-    ] = None,
+    id: Annotated[Name, "As in entity_read."],
+    section: Annotated[Name, "A section's `name` as in entity_read, or its heading."],
+    text: Annotated[str, Field(max_length=100_000), "The text; empty with a reason to empty a narrative section."],
+    append: Annotated[bool, "True: add a paragraph or list item; else the text of a narrative section is replaced."],
+    propose: Annotated[bool, "Let a person decide, as a pinned or locked section needs."] = False,
+    expect: Annotated[Name | None, "Refuse if the section's sha256 is another by now."] = None,
+    reason: Annotated[Name | None, "Why a section is emptied."] = None,
     rationale: Annotated[
         Annotated[str, Field(min_length=1, max_length=2_000)] | None,
-        'Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).',
+        'Why a soft cap is exceeded: "why: …; until: …; plan: …".',
     ] = None,
-    evidence: Annotated[
-        Name | None, "PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
-    ] = None,
-    kind: Annotated[Kind | None, "The kind of a new entity."] = None,
-    title: Annotated[Name | None, "The name of a new entity."] = None,
-    type: Annotated[Name | None, "The type of a new relationship: reviews, protects, polarized …"] = None,
-    between: Annotated[
-        Annotated[list[Name], Field(max_length=20)] | None, "The participants of a new relationship."
-    ] = None,
+    evidence: Annotated[Name | None, "PATH#LINE of an artifact that supports it; an item of Evidence needs it."] = None,
 ) -> Answer:
-    """Create an entity; set, append to or prune a section; change its status. Every change is an event with the text
-    before and after. What a person pinned or locked can only be proposed.
+    """Change a section. Every change is an event with the text before and after. What a person pinned or locked can
+    only be proposed.
     """
     from signet_sync.entities import operations
-    from signet_sync.entities.operations import Caller
 
     grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
-    grounds["reason"] = reason
-    given = {"id": id, "section": section, "text": text, "item": item, "kind": kind, "title": title, **grounds}
-    given |= {"type": type, "between": between}
-    named = {name for name, value in given.items() if value is not None and value is not False}
-    needs, may = _EDITS[op]
-    wrong = [f"{op} needs `{name}`" for name in sorted(needs - named)]
-    wrong += [f"{op} takes no `{name}`" for name in sorted(named - needs - may)]
-    if wrong:
-        raise UsageError(wrong[0], hint="see the tool's input schema", code="arguments-invalid")
+    act = operations.append if append else operations.set_section
     with memory.place.opened() as workspace:
-        to, caller = (workspace, memory.agent_id), Caller(actor="agent", now_us=now_us())
-        match op:
-            case "create":
-                made = operations.create(
-                    *to, kind or "part", title or "", relation=type, between=between or (), **caller
-                )
-            case "prune":
-                made = operations.prune(*to, id or "", section or "", item or "", reason=reason or "", **caller)
-            case "status":
-                made = operations.set_status(*to, id or "", text or "", reason=reason, **caller)
-            case _:
-                act = operations.set_section if op == "set" else operations.append
-                made = act(*to, id or "", section or "", text or "", **caller, **grounds)
+        made = act(
+            workspace, memory.agent_id, id, section, text, **grounds, reason=reason, actor="agent", now_us=now_us()
+        )
         return made.document(), made.waiting or None

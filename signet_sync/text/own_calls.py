@@ -18,7 +18,7 @@ LEFT_OUT = "result of signet-sync left out"
 TOOLS = tuple(
     """
     memory_recall memory_expand memory_context memory_remember memory_forget memory_checkpoint
-    memory_history memory_note session_open entity_read entity_edit
+    memory_history memory_note session_open entity_read entity_create entity_edit
     """.split()
 )
 # Commands that print no stored text; every other command counts, future ones included.
