@@ -89,51 +89,6 @@ def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     sound(vault)
 
 
-@pytest.mark.parametrize(("lines", "remark"), [
-    (b"", "the file is empty"), (b"\n" * 3_000, "the file is empty"), (b"no json\n{torn", "it is no transcript"),
-    (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it"),
-])  # fmt: skip
-def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines, remark):
-    talk.raw(lines)
-    done = desk.take(talk)
-    assert (done.wrote, done.remark) == (False, remark)
-    assert written(vault) == []
-
-
-@pytest.mark.parametrize("cut", range(1, 6))
-def test_records_of_one_moment_on_both_sides_of_the_boundary(desk, talk, vault, cut):
-    """Records of the same millisecond: wherever the first capture came, none is lost and none is told twice."""
-    steps = [
-        lambda: talk.user("Same words.", 5), lambda: talk.assistant("Same answer.", 5),
-        lambda: talk.call("make light", 5), lambda: talk.result("lit", 5), lambda: talk.user("Same words.", 5),
-        lambda: talk.assistant("Same answer.", 5),
-    ]  # fmt: skip
-    for number, step in enumerate(steps):
-        if number == cut:
-            assert desk.take(talk).wrote
-        step()
-    assert desk.take(talk).wrote
-    assert not desk.take(talk).wrote
-    text = "\n".join(segments(vault))
-    assert (text.count("Same words."), text.count("Same answer."), text.count("make light")) == (2, 2, 1)
-    assert "lit" in text.split()
-    sound(vault)
-
-
-def test_a_torn_last_line_is_taken_when_it_is_whole(desk, talk, vault):
-    talk.exchange(1)
-    whole = talk.path.read_bytes()
-    talk.user("Question 2, whose record was being written.", 20)
-    grown = talk.path.read_bytes()
-    talk.path.write_bytes(grown[: len(whole) + 60])
-    desk.take(talk)
-    assert len(segments(vault)) == 1 and "Question 2" not in segments(vault)[0]
-    talk.path.write_bytes(grown)
-    desk.take(talk)
-    told_once(desk, talk)
-    assert "Question 2" in segments(vault)[1]
-
-
 def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault):
     talk.exchange(1)
     fork = talk.tip
@@ -196,15 +151,6 @@ def test_several_compactions_are_as_many_artifacts_and_no_segment(desk, talk, va
     assert desk.take(talk).compactions == []
     told_once(desk, talk)
     sound(vault)
-
-
-def test_a_compaction_whose_words_are_hidden_leaves_a_boundary_alone(desk, talk, vault):
-    talk.exchange(1)
-    talk.record("system", 20, subtype="compact_boundary", compactMetadata={"trigger": "auto"})
-    talk.exchange(3)
-    desk.take(talk)
-    assert written(vault, "compaction") == []
-    assert "the harness handed over no summary" in segments(vault)[0]
 
 
 def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:

@@ -24,12 +24,9 @@ from workbench import NOW, Vault, cast, contents
 from signet_sync.admin import hooks_install
 from signet_sync.capture import transcripts
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
 from signet_sync.capture.harnesses.reader import parse_line
 from signet_sync.capture.hook import MOMENTS
-from signet_sync.digest.deeds import deeds_of
-from signet_sync.digest.turns import turns_of
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.host.harness_settings.settings_text import Condition
@@ -197,14 +194,6 @@ def test_data_in_words_is_told_by_its_size(tmp_path: Path, harness: str, break_:
     said = [Turn("user", f"What does data:image/png;base64,{data} show?"), TALK[1]]
     found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, said))
     assert found.entries[0].text == f"What does data:image/png;base64,[base64, {len(data):,} characters] show?"
-
-
-def test_an_edit_is_a_deed(tmp_path: Path, harness: str) -> None:
-    name = getattr(sample(harness), "EDITOR", "edit")
-    turns = [TALK[0], Turn("call", name, {"path": "src/queue.py", "old_string": "5"}, "done"), TALK[-1]]
-    found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, turns))
-    deeds = deeds_of(list(turns_of(render(found.entries))))
-    assert dict(deeds.files) == {"src/queue.py": 1}
 
 
 def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str) -> None:

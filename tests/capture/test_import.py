@@ -53,18 +53,6 @@ def test_a_session_that_is_still_written_is_left_for_later_unless_it_is_named(va
     assert len(import_(vault, "claude-code", talk.path)["segments"]) == 1
 
 
-def test_a_path_is_a_file_a_folder_or_in_the_home_folder(vault, home, tmp_path):
-    made = talks(home / "old" / "rollouts", 3)
-    assert import_(vault, "claude-code", made[0].path)["transcripts"] == 1
-    assert import_(vault, "claude-code", f"~/old/rollouts/{made[1].path.name}")["sessions"] == 1
-    done = import_(vault, "claude-code", "~/old")
-    assert (done["transcripts"], done["sessions"]) == (3, 1)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert import_(vault, "claude-code", empty)["transcripts"] == 0
-    assert "No transcripts" in vault.call("import", "claude-code", str(empty)).out
-
-
 def test_what_was_removed_is_not_taken_and_no_failure(vault, home):
     made = talks(store(home), 4)
     import_(vault, "claude-code", made[1].path)
@@ -139,12 +127,8 @@ def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):
     sound(vault)
 
 
-NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
 NAMES = {
-    "every kind of character": (NAME, f"/home/u/{NAME}", (NAME, f"/home/u/{NAME}")),
     "half a character": ("a\ud800", "/home/u/\udcff", ("a\ufffd", "/home/u/\ufffd")),
-    "NUL": ("a\0b", "/a\0b", ("a\ufffdb", "/a\ufffdb")),
-    "long": ("x" * 20_000, "/" + "y" * 20_000, (None, "/" + "y" * 15_999)),
     "blank": ("\n", "\t", ("12345678-0000-4000-8000-000000000000", None)),
     "a secret": (SECRET, f"/home/{SECRET}/x", (None, "/home/[REDACTED:github]/x")),
 }
@@ -181,17 +165,3 @@ def test_no_name_in_a_transcript_loses_its_session(vault, tmp_path, case):
     assert (again["segments"], again["failed"]) == ([], []), "it is known as what it was written as"
     assert vault.rows("select distinct session_id, project from memory_artifacts") == [(head["session_id"], kept[1])]
     sound(vault)
-
-
-@pytest.mark.parametrize("name", ["a\tb\n\x1b[31m", "\udcff", "a\x85b\u2028", SECRET])
-def test_no_name_of_a_file_loses_its_session(vault, tmp_path, name):
-    (tmp_path / "old").mkdir()
-    path = tmp_path / "old" / f"{name}.jsonl"
-    path.write_text(spoken("claude-code", "s1", "/home/u/x"))
-    os.utime(path, (1.7e9, 1.7e9))
-    done = import_(vault, "claude-code", tmp_path / "old")
-    assert (done["failed"], done["sessions"]) == ([], 1)
-    answer = vault.call("import", "claude-code", os.fspath(tmp_path / "old"))
-    assert answer.code == 0 and "1 transcript" in answer.out + answer.err
-    assert "\x1b" not in answer.out + answer.err
-    assert import_(vault, "claude-code", tmp_path / "old")["segments"] == []

@@ -10,14 +10,12 @@ import harness_samples
 import pytest
 from harness_samples import Turn
 from session_inputs import body, fields, segments, written
-from test_import import FILES, spoken
 from test_quotes import leaks
 from transcript_builder import TranscriptBuilder, fire, fired, import_, plugged_in, provider, store, worker
 from workbench import Vault
 
 from signet_sync.capture import capture
 from signet_sync.capture.harnesses.reader import Conversation
-from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
 
 QUESTION = f"You sum up sessions.\n\n{MODEL_MARK}\nProject: lantern\n<session-1>\nWe chose zebrafish.\n</session-1>"
@@ -345,27 +343,6 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     vault.call("reindex", *now)
     page = (vault.root / "MEMORY.md").read_text()
     assert "- 2 sessions without a person" in page and page.count("session=") == 2
-
-
-def test_nobody_spoke_only_where_a_transcript_shows_it(tmp_path):
-    def claude(*entrypoints: str) -> bool:
-        talk = TranscriptBuilder(tmp_path / str(len(list(tmp_path.iterdir()))))
-        for number, entrypoint in enumerate(entrypoints):
-            talk.user(f"Check file {number}", number, **({"entrypoint": entrypoint} if entrypoint else {}))
-            talk.assistant("PASS", number)
-        return capture.read(TranscriptSource("claude-code", str(talk.path), "", 1, 1)).headless
-
-    assert claude("sdk-cli") and claude("sdk-cli", "sdk-cli") and claude("sdk-py")
-    for person in ([""], ["cli"], ["sdk-cli", "cli"], ["sdk-ts", "sdk-ts"], ["sdk-cli", ""]):
-        assert not claude(*person), person
-    for source, headless_ in (("exec", True), ("cli", False), ("vscode", False), (None, False)):
-        path = tmp_path / f"{FILES['codex']}.jsonl"
-        path.write_text(spoken("codex", PARENT, "/x").replace('"cwd"', f'"source": {json.dumps(source)}, "cwd"', 1))
-        assert capture.read(TranscriptSource("codex", str(path), "", 1, 1)).headless is headless_
-    for asked, headless_ in (("[cron:1 nightly] Check all", True), ("Check all", False)):
-        path = tmp_path / f"{FILES['openclaw']}.jsonl"
-        path.write_text(spoken("openclaw", PARENT, "/x", asked))
-        assert capture.read(TranscriptSource("openclaw", str(path), "", 1, 1)).headless is headless_
 
 
 # ── projects that are left out ──────────────────────────────────────────────────────────────────────────────────────

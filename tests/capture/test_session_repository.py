@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_inputs import end, fields, moment, sound, written
+from session_inputs import fields, moment, sound, written
 from test_found_repository import NAME, git, needs_git, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
-from transcript_builder import SECRET, SESSION, TranscriptBuilder, import_, store
+from transcript_builder import SECRET, TranscriptBuilder, store
 from workbench import Vault
 
+from signet_sync.capture import spool
+from signet_sync.capture.capture import repository_of
+from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.ids import agent_for
 from signet_sync.host import repository
@@ -80,83 +83,42 @@ def test_the_worktree_may_be_gone_when_its_session_is_captured(vault: Vault, cod
     assert vault.rows("select project from memory_thread_heads") == [(NAME,)]
 
 
-@pytest.mark.parametrize(("project", "cwd", "inside", "path"), [
-    ("/wt/tree", "/wt/tree/docs/en", "docs/en", ""),
-    ("/wt/tree/docs", "/wt/tree", "", ""),
-    ("/wt/tree", "/wt/tree2", "", None),
-    ("/wt/tree", "/elsewhere", "", None),
-])  # fmt: skip
-def test_a_hook_elsewhere_in_a_tree_that_is_gone(
-    vault: Vault, project: str, cwd: str, inside: str, path: str | None
-) -> None:
-    vault.reindex()
-    put(vault, talk_in(project), cwd=cwd, repository=Repository("/code/lantern", NAME, inside))
-    intake(vault)
-    assert stored(vault, "summary") == [None if path is None else ("/code/lantern", NAME, path)]
+GONE, HEARD = "/wt/tree", Repository("/code/lantern", NAME, "docs", "main")
+# What the harness recorded, the job's folder and repository; root, name, path and branch. `CODE` is a checkout.
+FOUND: list[tuple[dict[str, str], tuple[str, Repository] | None, tuple[str, str, str, str | None] | None]] = [
+    ({"project": "CODE"}, None, ("CODE", NAME, "", None)),
+    ({"project": "CODE", "branch": "wick"}, None, ("CODE", NAME, "", "wick")),
+    ({"project": "CODE", "branch": "old"}, ("CODE", HEARD._replace(root="CODE")), ("CODE", NAME, "docs", "main")),
+    ({"project": "CODE", "branch": "wick"}, ("CODE", HEARD._replace(branch=None)), HEARD._replace(branch="wick")),
+    ({"project": GONE}, (GONE, HEARD), HEARD),
+    ({"project": GONE}, (f"{GONE}/docs/en", HEARD), HEARD._replace(path="")),
+    ({"project": f"{GONE}/docs"}, (GONE, HEARD), HEARD._replace(path="")),
+    ({"project": GONE}, (f"{GONE}2", HEARD), None),
+    ({"project": GONE}, ("/elsewhere", HEARD), None),
+    ({"project": "CODE/.worktrees/fix", "branch": "fix"}, None, ("CODE", NAME, "", "fix")),
+    ({"project": GONE, "worktree_of": "CODE/docs"}, None, ("CODE", NAME, "", None)),
+    ({"project": "CODE/.worktrees/fix", "remote": f"https://ada:{SECRET}@Example.org/Ada/Lantern"}, None,
+     ("CODE", NAME, "", None)),
+    ({"project": GONE, "remote": f"https://ada:{SECRET}@Example.org/Ada/Prism"}, None,
+     (GONE, NAME.replace("lantern", "prism"), "", None)),
+    ({}, (GONE, HEARD), None),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("recorded", ["a folder inside", "where it was made", "the remote", "another remote"])
-def test_a_worktree_that_is_gone_is_of_the_repository_that_the_harness_recorded(
-    vault: Vault, code: Path, recorded: str
-) -> None:
-    if "remote" in recorded:
-        url = f"https://ada:{SECRET}@Example.org/Ada/{'Lantern' if recorded == 'the remote' else 'prism'}"
-        folder = Path(os.environ["HOME"], ".codex/sessions/2026/03/01")
-        meta = {"id": SESSION, "cwd": str(code / ".worktrees/fix"), "git": {"repository_url": url}}
-        words = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Light the lantern."}]}
-        lines = [("session_meta", meta), ("response_item", words)]
-        records = [{"timestamp": moment(1), "type": kind, "payload": payload} for kind, payload in lines]
-        folder.mkdir(parents=True)
-        rollout = folder / f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
-        rollout.write_text("\n".join(map(json.dumps, records)))
-        os.utime(rollout, (1e9, 1e9))
-        import_(vault, "codex")
-    elif recorded == "where it was made":
-        talk = talk_in("/gone/fix")
-        talk.record("worktree-state", 9, worktreeSession={"originalCwd": str(code / "docs")})
-        talk.idle()
-        import_(vault, "claude-code")
-    else:
-        talk_in(code / ".worktrees" / "fix").idle()
-        import_(vault, "claude-code")
-    name = NAME.replace("lantern", "prism") if recorded == "another remote" else NAME
-    root = str(code / ".worktrees/fix") if recorded == "another remote" else str(code)
-    assert stored(vault) == [(root, name, "")] * 3
-    assert vault.rows("select project from memory_thread_heads") == [(name,)]
-    assert SECRET.encode() not in everywhere(vault)
+def test_the_repository_is_the_one_that_a_hook_heard_of_else_what_the_harness_recorded(code: Path) -> None:
+    """The branch, too: the session may be long over, and what is checked out now says nothing."""
 
+    def here(text: str) -> str:
+        return text.replace("CODE", str(code))
 
-@pytest.mark.parametrize(("recorded", "hooked", "branch"), [
-    ("old", "main", "main"), ("HEAD", "main", "main"), ("wick", None, "wick"), ("wick", "", "wick"),
-    ("HEAD", "", None), ("", None, None),
-])  # fmt: skip
-def test_the_branch_is_what_the_hook_saw_last_else_the_harness(
-    vault: Vault, code: Path, recorded: str, hooked: str | None, branch: str | None
-) -> None:
-    """Without a hook the session may be long over: what is checked out now, `main`, says nothing."""
-    talk = talk_in(code)
-    talk.user("Go on with the wick, please.", 30, gitBranch="first")
-    talk.user("And now the brass.", 40, gitBranch=recorded or None)
-    if hooked is not None:
-        put(vault, talk, repository=Repository(str(code), NAME, "", hooked or None))
-        intake(vault)
-    else:
-        talk.idle()
-        import_(vault, "claude-code")
-    branch = branch or ("first" if recorded in ("HEAD", "") else None)
-    assert [fields(vault, written(vault, kind)[-1])["repository_branch"] for kind in KINDS] == [branch] * 3
-    assert vault.rows("select branch, tree from thread_sessions") == [(branch, str(code))]
-
-
-def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_path: Path) -> None:
-    """Sessions of all projects below would become one."""
-    home = with_origin(Path(os.environ["HOME"]))
-    (tmp_path / "link").symlink_to(home)
-    (home / "notes").mkdir()
-    for number, project in enumerate((home, home.parent, tmp_path / "link" / "notes"), 1):
-        end(vault, session_id=f"s{number}", project=str(project))
-        assert stored(vault) == [None] * 3, project
-    sound(vault)
+    for recorded, heard, found in FOUND:
+        facts: dict[str, Any] = {"project": None, **{name: here(text) for name, text in recorded.items()}}
+        job = None
+        if heard is not None:
+            known = heard[1]._replace(root=here(heard[1].root))
+            job = spool.Job(cwd=here(heard[0]), repository=known)
+        told = repository_of(Conversation("claude-code", "s", entries=(), **facts), job)
+        assert told == (found and Repository(here(found[0]), *found[1:])), (recorded, heard)
 
 
 # ── two views of one checkout ──

@@ -161,15 +161,3 @@ def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):
     spool.sweep(folder, later)
     assert [name.rpartition(".")[2] for name in names(folder)] == ["json", "bad"]
     assert names(f"{folder}/bad") == []
-
-
-def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
-    os.makedirs(folder)
-
-    def full(_handle, _data):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space"):
-        spool.put(folder, a_job())
-    assert names(folder) == []

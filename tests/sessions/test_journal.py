@@ -151,24 +151,3 @@ def test_dropping_takes_what_is_unwanted_and_what_nobody_can_read(folder):
     journal.drop(folder, lambda document: False)
     journal.drop(f"{folder}/none", lambda document: True)
     assert files(folder) == [f"{OTHER}.json"]
-
-
-@pytest.mark.parametrize("name", ["write", "fsync", "replace"])
-@pytest.mark.parametrize("earlier", [None, {"v": 1, "words": "old"}])
-def test_what_cannot_be_made_durable_leaves_all_as_it_was(folder, monkeypatch, name, earlier):
-    """No temporary, no lock, and an earlier flow where there was one."""
-
-    def full(*given: Any, **named: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    os.makedirs(folder)
-    if earlier is not None:
-        journal.begin(folder, KEY, earlier).release()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, name, full)
-        with pytest.raises(OSError, match="No space"):
-            journal.begin(folder, KEY, DOCUMENT)
-    assert files(folder) == ([] if earlier is None else [f"{KEY}.json"])
-    held = journal.take(folder, KEY) if earlier is not None else journal.begin(folder, KEY, DOCUMENT)
-    assert held is not None and held.document == (earlier or DOCUMENT)
-    held.finish()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from test_hook_context import prompt, start
 from test_intake import put, take
 from test_live import fed, line, refused
 from transcript_builder import TranscriptBuilder, at, plugged_in, store
-from workbench import NOW, Vault, sampled
+from workbench import Vault, sampled
 
 from signet_sync.host.repository import Repository
 from signet_sync.sessions.live.stage import distil_turns
@@ -171,24 +170,6 @@ def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, An
     running(vault, BUG, FOUND, *agreed(POSTGRES), key=key, **place)
     assert stated(vault) == [("Retry limit is 5", "open")] and DECIDED not in vault.page()
     assert vault.rows("select count(*) from session_transcripts") == [(4,)]
-
-
-def bytes_of(folder: Path) -> Iterable[bytes]:
-    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
-
-
-def test_a_removal_takes_it_to_the_last_byte(vault: Vault) -> None:
-    before = stated(vault)
-    word, place = "zanzibarian", ("--session-id", MINE)
-    said = agreed(f"From now on lantern uses {word} queues.")
-    running(vault, BUG, FOUND, *said, key="agent:main:main", options=place)
-    assert word in vault.page() and of_running(vault)
-    assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
-    assert stated(vault) == before and not of_running(vault) and not vault.rows("select * from live_sessions")
-    everything = [*bytes_of(vault.root), *bytes_of(vault.state), *bytes_of(vault.db.parent)]
-    assert not [raw for raw in everything if word.encode() in raw]
-    vault.reindex("--full")
-    assert stated(vault) == before
 
 
 def test_a_turn_names_the_place_strictly(vault: Vault) -> None:

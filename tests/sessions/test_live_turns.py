@@ -79,14 +79,6 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     assert speakers == [turn.role for turn in turns]
 
 
-def test_times_place_what_no_neighbour_does() -> None:
-    turns = said("u first", "a second", "u last")
-    text = ours(*said("u before", "a after", begin=5))  # at 5 and 15 seconds
-    assert [turn.text for turn in live_turns_in(insert_live(text, turns))] == ["first", "second", "last"]
-    starts = [insert_live(text, turns).find(word) for word in ("first", "before", "second", "after", "last")]
-    assert starts == sorted(starts) and starts[0] > 0
-
-
 @pytest.mark.parametrize("tail", [False, True])
 def test_without_times_a_tail_comes_behind_what_was_said_before(tail: bool) -> None:
     whole = insert_live(theirs(*said("u tail")), said("u live"), tail=tail)

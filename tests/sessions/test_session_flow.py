@@ -229,14 +229,6 @@ def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
 # ── summaries ──
 
 
-@pytest.mark.parametrize("summary", [..., " \n\t\n"])
-def test_without_a_summary_there_is_a_digest(vault, summary):
-    answer = end(vault, summary=summary)
-    told = body(vault, answer["summary"])
-    assert "digest" in told.lower() and "queue" in told
-    sound(vault)
-
-
 def test_a_session_of_which_only_a_summary_is_left(vault):
     answer = end(vault, transcript="", summary=SUMMARY, captured_at=moment(0))
     assert body(vault, answer["transcript"]) == ""

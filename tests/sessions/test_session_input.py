@@ -22,7 +22,7 @@ from session_inputs import (
     sound,
     written,
 )
-from workbench import Vault, sampled
+from workbench import Vault
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import read_artifact
@@ -100,35 +100,6 @@ def test_what_no_file_may_hold_is_refused(vault, monkeypatch):
         assert "8192 bytes" in refuse(vault, "input-invalid", kind=kind, **given)["message"]
     assert written(vault) == [] and journal(vault) == []
     end(vault, transcript=long[:4_000])
-
-
-FINE = [
-    {"session_key": "a/b\\c\"d'e:f|g{h}[[i]]#j%k ~ é🦉 \u202e\u00a0z", "session_id": "007", "project": "C:\\code"},
-    {"session_key": "../../etc/passwd", "session_id": "/dev/null", "project": "..", "harness": "# c"},
-    {"session_key": '"' * 10_000, "project": "🦉" * 4_000}, {"session_key": "---", "project": "- item"},
-    {"captured_at": "2026-03-20 10:00:00,5"}, {"captured_at": "2026-03-20t12:00:00.123456789+02:00"},
-    {"captured_at": "0001-01-01T00:00:00+14:00"}, {"captured_at": "  2026-03-20T10:00:00Z "}, {"captured_at": ""},
-    {"started_at": moment(9), "ended_at": moment(1), "memory_sentence": "\ud800\x00"},
-    {"transcript": "\ud800 \x00 \x1b[31m \u202e said in src/queue.py \r\n\r x\x85y"},
-    {"transcript": "---\nkind: summary\n---\n", "memory_sentence": "x" * 100_000},
-    {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"}, {"transcript": "word " * 300_000},
-    {"transcript": "\n\n\n  said", "idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
-    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f", "session_id": "a\n\x85"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("given", sampled(FINE, 5), ids=[f"{next(iter(given))}{n}" for n, given in enumerate(FINE)])
-def test_odd_but_fine(vault, given):
-    answer = end(vault, **given)
-    assert end(vault, **given) == {**answer, "idempotent_replay": True}
-    checked = vault.call("check", "--json").json
-    assert checked["ok"] and checked["counts"]["indexed"] == 3
-    # A link that a person typed into a transcript may lead nowhere; that is what it said.
-    assert {note["code"] for note in checked["notes"]} <= {"link-broken"}, checked["notes"]
-    for kind in ("summary", "transcript", "manifest"):
-        head = fields(vault, answer[kind])
-        for name in ("session_id", "session_key", "project", "harness"):
-            assert head[name] == (document(**given).get(name) or None)
 
 
 def test_what_is_too_long_is_cut_and_two_sessions_never_become_one(vault):

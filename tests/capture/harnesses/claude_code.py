@@ -232,6 +232,24 @@ CASES = {
         "user é",
     ),
     "bytes that are no UTF-8": case([_WHOLE.replace("é".encode(), b"\xff")], "user \ufffd"),
+    "its branch, and where its worktree was made": case(
+        [
+            _user("a", "u1", gitBranch="wick"), _user("b", "u2", "u1", gitBranch="HEAD"),
+            {"type": "worktree-state", "worktreeSession": {"originalCwd": "/code"}},
+        ],
+        "user a", "user b", branch="wick", worktree_of="/code",
+    ),
+    **{
+        f"a prompt from each of {entries}": case(
+            [_user("x", f"u{n}", f"u{n - 1}" if n else None, entrypoint=one) for n, one in enumerate(entries)],
+            *["user x"] * len(entries), headless=headless,
+        )
+        for entries, headless in (
+            (("sdk-cli",), True), (("sdk-cli", "sdk-cli"), True), (("sdk-py",), True), (("",), False),
+            (("cli",), False),
+            (("sdk-cli", "cli"), False), (("sdk-ts", "sdk-ts"), False), (("sdk-cli", ""), False),
+        )
+    },
     "an empty file": case([], remark="the file is empty"),
     "no transcript": case(
         [b"no", b"json"], remark="it is no transcript"

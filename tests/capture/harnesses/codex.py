@@ -87,6 +87,13 @@ _SPAWNED = {"subagent": {"thread_spawn": {"parent_thread_id": "p1", "depth": 1}}
 _TURNS = [_said("user", "a"), _said("assistant", "1"), _said("user", "b"), _said("assistant", "2")]
 _BADLY = '{"wall_time_seconds":0.1,"exit_code":2,"output":"boom"}'
 CASES = {
+    **{
+        f"begun by {source}": case(
+            [_meta(source=source, git={"repository_url": "x", "branch": "wick"}), _said("user", "x")], "user x",
+            headless=source == "exec", remote="x", branch="wick",
+        )
+        for source in ("exec", "cli", "vscode", None)
+    },
     "a session": case(
         [
             _meta(), _said("developer", "be good"), _said("user", "<environment_context>\n  <cwd>/x</cwd>\n"),

@@ -102,5 +102,7 @@ CASES = {
     "the name of the file says which session": case([], file_name=f"/x/{_ID}-topic-7.jsonl", session_id=_ID),
     "the header says it before the name": case([_HEADER], file_name=f"{_ID}.jsonl", session_id="0b7e"),
     "a name that says nothing": case([], file_name="notes.jsonl", session_id=""),
+    "a job of its clock": case([_said("user", "[cron:1 nightly] Go")], "user [cron:1 nightly] Go", headless=True),
+    "a person's prompt": case([_said("user", "Go")], "user Go", headless=False),
     "a deep document": case([b"[" * 200_000, b'{"a":' * 100_000]),
 }  # fmt: skip
