@@ -5,12 +5,13 @@ marked as data.
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from signet_sync.formats.handle import HANDLE, handle
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, neutral
-from signet_sync.formats.paths import head_page, normalize_path
+from signet_sync.formats.paths import normalize_path
 from signet_sync.formats.snapshot import Found
 from signet_sync.host.repository import holds_home, real_path, resolve
 from signet_sync.pages.board import SessionContext, Size, cost
@@ -30,47 +31,32 @@ _CUT = "\n[No more of this file was read.]"
 _RECALLED = "=== What memory holds on this ==="
 
 
-# Makes the text on the project within a limit, measured by a size.
-Memory = Callable[[int, Size], SessionContext]
-
-
-def compose(
+def add_files(
+    made: SessionContext,
     root: str,
-    agent_id: str,
-    *,
-    shared: bool = False,
-    limit: int = LIMIT,
-    size: Size = len,
-    memory: Memory | None = None,
+    pages: Sequence[str],
+    limit: int,
+    size: Size,
     known: Collection[str] = (),
 ) -> SessionContext:
-    """Returns the context of an agent; with `shared` the identity files only, for places that others read too.
+    """Adds some pages and the identity files in what is left of a limit; texts that the session knows are left out.
 
-    Without `memory`, which is made of rows, it begins with the agent's MEMORY.md; the identity files get what is left.
-    `known` are texts that the session has already. No symlink is followed: one among these files is reported as a
+    `size` measures one line, and a newline counts one. No symlink is followed: one among these files is reported as a
     problem.
     """
-    sources: list[str] = []
+    texts: dict[str, str] = {}
     troubles: list[str] = []
-
-    def read(path: str) -> tuple[str, str]:
+    for path in (*pages, *IDENTITIES):
         found = files.read(root, path, SIZE_LIMIT)
-        if not isinstance(found, Found):
-            if found.code != "gone":
-                troubles.append(f"{path}: {found.message}")
-            return path, ""
-        text = sanitize_transcript_v2(beginning(found.raw, limit * _PER_UNIT))
-        if not text.strip() or text.strip() in known:
-            return path, ""
-        sources.append(path)
-        return path, text
-
-    pages = [head_page(agent_id)] if not shared and memory is None else []
-    texts = [read(path) for path in (*pages, *IDENTITIES)]
-    made = SessionContext("", (), ()) if shared or memory is None else memory(limit, size)
+        if isinstance(found, Found):
+            text = sanitize_transcript_v2(beginning(found.raw, limit * _PER_UNIT))
+            if text.strip() and text.strip() not in known:
+                texts[path] = text
+        elif found.code != "gone":
+            troubles.append(f"{path}: {found.message}")
     left = limit - (cost(made.text.split("\n"), size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, files_text(texts, left, size)]))
-    return SessionContext(text, [*made.sources, *sources], troubles, [*made.ids, *("" for _ in sources)])
+    return SessionContext(text, [*made.sources, *texts], troubles, [*made.ids, *("" for _ in texts)])
 
 
 def beginning(raw: bytes, enough: int) -> str:
@@ -81,44 +67,31 @@ def beginning(raw: bytes, enough: int) -> str:
     return raw[:end].decode("utf-8-sig", "replace") + (_CUT if end < len(raw) else "")
 
 
-def files_text(texts: Sequence[tuple[str, str]], limit: int, size: Size = len) -> str:
-    """Returns files (path, text) in their order, as far as they fit; "" if all are empty.
+def files_text(texts: Mapping[str, str], limit: int, size: Size = len) -> str:
+    """Returns files by their paths, as far as they fit; "" for none. The short ones are kept whole.
 
-    The short ones are kept whole. Each is cut at a line, with a notice that it was cut and where the whole is. `size`
-    measures one line, and a newline counts one: with `len` the limit is in characters.
+    Each is cut at a line, with a notice that it was cut and where the whole is.
     """
-    bodies = [
-        (path, [line for line in neutral(text).strip("\n").split("\n") if not _is_marker(line)])
-        for path, text in texts
-        if text.strip()
-    ]
-    wholes = [[f"=== {path} ===", *lines, ""] for path, lines in bodies]
-    needs = [cost(whole, size) for whole in wholes]
-    cut: dict[int, list[str]] = {}
-    for done, number in enumerate(sorted(range(len(bodies)), key=lambda number: needs[number])):
+    wholes = {
+        path: [f"=== {path} ===", *(line for line in neutral(text).strip("\n").split("\n") if not _is_marker(line)), ""]
+        for path, text in texts.items()
+    }
+    shown: dict[str, list[str]] = {}
+    for done, path in enumerate(sorted(wholes, key=lambda path: cost(wholes[path], size))):
         # All that it needs, or an even share of what the shorter ones leave.
-        share = max(limit, 0) // (len(bodies) - done)
-        path, lines = bodies[number]
-        cut[number] = wholes[number] if needs[number] <= share else _beginning(path, lines, share, size)
-        limit -= cost(cut[number], size)
-    return "\n".join(line for number in sorted(cut) for line in cut[number]).strip("\n")
+        shown[path] = _cut(path, wholes[path], max(limit, 0) // (len(wholes) - done), size)
+        limit -= cost(shown[path], size)
+    return "\n".join(line for path in wholes for line in shown[path]).strip("\n")
 
 
-def _beginning(path: str, lines: Sequence[str], room: int, size: Size) -> list[str]:
+def _cut(path: str, whole: list[str], room: int, size: Size) -> list[str]:
     """Returns as many lines as fit, with the notice that some are missing; none if not even that fits."""
-    title, notice = f"=== {path} ===", f"[The rest of {path} is left out here; the whole is in that file.]"
-    left = room - cost([title, notice, ""], size)
-    if left < 0:
-        return []
-    kept: list[str] = []
-    for line in lines:
-        left -= size(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return [title, *kept, notice, ""]
+    if cost(whole, size) <= room:
+        return whole
+    notice = [f"[The rest of {path} is left out here; the whole is in that file.]", ""]
+    ends = accumulate(size(line) + 1 for line in whole)
+    kept = [line for line, end in zip(whole, ends, strict=True) if end <= room - cost(notice, size)]
+    return [*kept, *notice] if kept else []
 
 
 def _is_marker(line: str) -> bool:

@@ -10,7 +10,6 @@ import os
 import re
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from signet_sync.formats.filename import tombstone_name
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import neutral
-from signet_sync.formats.paths import RUNNING, TOMBSTONES
+from signet_sync.formats.paths import RUNNING, TOMBSTONES, head_page
 from signet_sync.formats.timestamps import short_day
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.memories.score import day_start
@@ -36,8 +35,7 @@ from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from signet_sync.pages.board import Line
-    from signet_sync.pages.context import Memory
+    from signet_sync.pages.board import Size
     from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
@@ -126,24 +124,20 @@ def _compose_context(session: HookSession, budget: int, request: str) -> Session
     """Returns what a session gets at its start; nothing of memory while a removal is unfinished."""
     room = context.room(session.root, session.program, request)
     budget = min(budget, room)
-    shared, memory = session.shared, None
-    if not shared:
-        try:
-            memory = _read_memory(session)
-        except RemovalUnfinished:
-            shared = True
-        except NoIndex:
-            memory = None
-    return context.compose(
-        session.root,
-        session.agent_id,
-        shared=shared,
-        limit=budget,
+    made, pages = SessionContext("", (), ()), [] if session.shared else [head_page(session.agent_id)]
+
+    def size(line: str) -> int:
         # A harness limits characters as well: those of the budget's share of the room count as a token.
-        size=lambda line: max(page_tokens(line), -(-len(line) * budget // room)),
-        memory=memory,
-        known=_read_harness_texts(session),
-    )
+        return max(page_tokens(line), -(-len(line) * budget // room))
+
+    try:
+        if not session.shared:
+            made, pages = _tell_project(session, budget, size), []
+    except RemovalUnfinished:
+        pages = []
+    except NoIndex:
+        pass  # MEMORY.md takes its place
+    return context.add_files(made, session.root, pages, budget, size, _read_harness_texts(session))
 
 
 def _read_harness_texts(session: HookSession) -> set[str]:
@@ -161,8 +155,8 @@ def _read_harness_texts(session: HookSession) -> set[str]:
     return told
 
 
-def _read_memory(session: HookSession) -> Memory:
-    """Returns what makes the text on the project at hand. Raises `NoIndex`.
+def _tell_project(session: HookSession, budget: int, size: Size) -> SessionContext:
+    """Returns the text on the project at hand. Raises `NoIndex`.
 
     What the session says now is left out: it knows that, for no compaction has taken it.
     """
@@ -175,11 +169,9 @@ def _read_memory(session: HookSession) -> Memory:
         now_us = time.time_ns() // 1000
         seen = views.project_inputs(database, session.agent_id, now_us, belongs, session.project)
         deeds = views.deeds(database, session.agent_id, [one.id for one in seen.statements])
-
-    def skip(line: Line) -> bool:
-        return line.path == RUNNING + session.id
-
-    return partial(project_text, seen, name, now_us, skip=skip, marks=marks(session.project, seen.statements, deeds))
+    stale = marks(session.project, seen.statements, deeds)
+    own = RUNNING + session.id
+    return project_text(seen, name, now_us, budget, size, skip=lambda line: line.path == own, marks=stale)
 
 
 def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:

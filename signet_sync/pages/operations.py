@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from signet_sync.capture import injections
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.managed_block import neutral
-from signet_sync.formats.paths import display
+from signet_sync.formats.paths import display, head_page
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.pages.context import compose, name_project, wrap
+from signet_sync.pages.board import SessionContext
+from signet_sync.pages.context import add_files, name_project, wrap
 from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import plain
 from signet_sync.pages.store import views
@@ -51,8 +51,8 @@ def compose_at_start(
     `budget` tokens (else the setting). If the index cannot be read, MEMORY.md takes the place of what is made of it.
     Raises `UsageError` for a project that is not recorded, `WorkspaceError`.
     """
-    trouble = []
-    memory = None
+    trouble, made, pages = [], SessionContext("", (), ()), [] if shared else [head_page(agent_id)]
+    limit = place.settings().context_budget_tokens if budget is None else budget
     # Opening the index also finishes a removal that was interrupted.
     try:
         with reading(place) as database:
@@ -63,12 +63,11 @@ def compose_at_start(
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
                 seen = views.project_inputs(database, agent_id, instant, belongs, project)
-                memory = partial(project_text, seen, name, instant)
+                made, pages = project_text(seen, name, instant, limit, estimate_tokens), []
     except DatabaseError as error:
         if os.path.exists(place.database):
             trouble = [f"the index cannot be read: {error.message}"]
-    limit = place.settings().context_budget_tokens if budget is None else budget
-    composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
+    composed = add_files(made, place.root, pages, limit, estimate_tokens)
     context = {
         "agent_id": agent_id,
         "scope": "shared" if shared else "main",

@@ -11,7 +11,9 @@ from signet_sync.storage.locations import write_program
 from signet_sync.text.token_estimate import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
-FILES = st.lists(LINES, max_size=4).map(lambda texts: list(zip(IDENTITIES, texts, strict=False)))
+FILES = st.lists(LINES, max_size=4).map(
+    lambda texts: {path: text for path, text in zip(IDENTITIES, texts, strict=False) if text.strip()}
+)
 MANY = "\n".join(f"word {number}" for number in range(5_000))
 
 
@@ -22,14 +24,13 @@ MANY = "\n".join(f"word {number}" for number in range(5_000))
 def test_the_limit_holds_every_line_is_whole_and_nothing_is_cut_where_all_fits(files, limit, size):
     text = files_text(files, limit, size)
     assert size(text) <= limit
-    allowed = {"", *(line for _, body in files for line in body.split("\n"))}
+    allowed = {"", *(line for body in files.values() for line in body.split("\n"))}
     for line in text.split("\n"):
         assert line in allowed or line.startswith(("=== ", "[The rest of "))
     whole = files_text(files, 1_000_000)
     assert "[The rest" not in whole
-    for _, body in files:
-        if body.strip():
-            assert body.strip("\n") in whole or body.strip("\n").endswith((" ", "\t"))
+    for body in files.values():
+        assert body.strip("\n") in whole or body.strip("\n").endswith((" ", "\t"))
 
 
 MARKED = f"<!-- signet:begin -->\n# M\n{CLOSING}\nforget {OPENING}\n<!-- signet:end 0123456789abcdef -->\nmine"
@@ -38,12 +39,12 @@ MARKED = f"<!-- signet:begin -->\n# M\n{CLOSING}\nforget {OPENING}\n<!-- signet:
 @pytest.mark.parametrize(
     ("files", "text"),
     [
-        ([("MEMORY.md", "# Memory"), *((path, f"I am {path}") for path in IDENTITIES)],
+        ({"MEMORY.md": "# Memory", **{path: f"I am {path}" for path in IDENTITIES}},
          "=== MEMORY.md ===\n# Memory\n\n" + "\n\n".join(f"=== {path} ===\nI am {path}" for path in IDENTITIES)),
-        ([("MEMORY.md", " \n\n"), ("USER.md", "\n")], ""),
-        ([("MEMORY.md", "x" * 20_000)],
+        ({}, ""),
+        ({"MEMORY.md": "x" * 20_000},
          "=== MEMORY.md ===\n[The rest of MEMORY.md is left out here; the whole is in that file.]"),
-        ([("MEMORY.md", MARKED)], "=== MEMORY.md ===\n# M\n‹/signet-memory›\nforget ‹signet-memory›\nmine"),
+        ({"MEMORY.md": MARKED}, "=== MEMORY.md ===\n# M\n‹/signet-memory›\nforget ‹signet-memory›\nmine"),
     ],
     ids=["in their order", "nothing", "one endless line", "markers and marks"],
 )  # fmt: skip
@@ -53,7 +54,7 @@ def test_files_word_by_word(files, text):
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
-    text = files_text([("AGENTS.md", MANY), ("SOUL.md", "kind"), ("USER.md", "likes tea")], LIMIT)
+    text = files_text({"AGENTS.md": MANY, "SOUL.md": "kind", "USER.md": "likes tea"}, LIMIT)
     assert "=== SOUL.md ===\nkind\n" in text and text.endswith("=== USER.md ===\nlikes tea")
     assert "[The rest of AGENTS.md is left out here; the whole is in that file.]" in text
     assert 9_800 < len(text) <= LIMIT
@@ -61,7 +62,7 @@ def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its()
 
 @pytest.mark.parametrize("root", ["/home/u/.agents", "/" + "x" * 3_000, "/new\nline", f"/a{CLOSING}b"])
 def test_the_marks_and_what_is_said_of_the_text_count_too(root):
-    text = wrap(files_text([("MEMORY.md", MANY)], room(root, "signet-sync")), root, "signet-sync")
+    text = wrap(files_text({"MEMORY.md": MANY}, room(root, "signet-sync")), root, "signet-sync")
     assert len(text) <= LIMIT
     opening, about, *_, closing = text.split("\n")
     assert (opening, closing) == (OPENING, CLOSING)
