@@ -86,11 +86,11 @@ def project_text(
 
 def _list_earlier(seen: BoardInputs, name: str, now_us: int) -> Iterator[Line]:
     """Yields the lines of earlier sessions, ranked behind all else: the newest first."""
-    for place, one in enumerate(seen.earlier):
-        whole = ASKED.sub("", plain(outcome_of(one.sentence, name), 2 * _OUTCOME))
+    for place, (node, at_us, sentence) in enumerate(seen.earlier):
+        whole = ASKED.sub("", plain(outcome_of(sentence, name), 2 * _OUTCOME))
         if outcome := clause(whole, _OUTCOME):
-            text, rank = f"{short_day(one.at_us, day_start(now_us))}: {outcome}", float(_LAST + place)
-            yield Line(one.id, "earlier", text, (True, rank, -one.at_us, one.id), outcome, (place,), sentence=whole)
+            text, rank = f"{short_day(at_us, day_start(now_us))}: {outcome}", float(_LAST + place)
+            yield Line(node, "earlier", text, (True, rank, -at_us, node), outcome, (place,), sentence=whole)
 
 
 def _list_quotes(seen: BoardInputs) -> dict[str, Quote]:

@@ -80,7 +80,7 @@ def worth_injecting(
         is_near = not name or belongs is None or belongs(project) or re.search(rf"(?<!\w){name}(?!\w)", named)
         if is_own or not is_near or one.id in given or is_question(one.text) or all(map(said.holds, _pieces(one.text))):
             continue
-        shown = _prompt_hit(one)
+        shown = PromptHit(one.text, one.why.partition(", in ")[2], one.path, one.id)
         if one.tier == "session" and (session := told_of.get(one.path or "")) is not None:
             pieces = [piece for piece in _pieces(one.text) if not said.holds(piece) and not stated.holds(piece)]
             text = _tell_session(session, pieces, said)
@@ -147,7 +147,3 @@ def words_of(database: Database, agent_id: str, ids: Collection[str]) -> dict[st
 
 # By the first letters of ids (`formats.handle`).
 _TIERS = {"m": "memory", "f": "statement", "upr": "entity"}
-
-
-def _prompt_hit(hit: RankedHit) -> PromptHit:
-    return PromptHit(hit.text, hit.why.partition(", in ")[2], hit.path, hit.id)

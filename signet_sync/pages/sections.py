@@ -75,7 +75,7 @@ class ThreadView(NamedTuple):
 
 
 class StatementView(NamedTuple):
-    """A statement, and the last artifact that states it.
+    """A statement, and the last artifact that states it ("" for a memory, whose project may be that of all, "").
 
     `speaker` is `person`, `agent` or `file`, "" if unknown; `line` is that of the artifact.
     """
@@ -91,19 +91,9 @@ class StatementView(NamedTuple):
     line: int = 0
 
     @property
-    def is_running(self) -> bool:
-        """Returns whether a running session states it last."""
-        return running_session(self.path) is not None
-
-
-class MemoryView(NamedTuple):
-    """A memory that a person or agent asked to be remembered, of a project or ("") for all."""
-
-    id: str
-    type: str
-    content: str
-    created_us: int
-    project: str = ""
+    def is_memory(self) -> bool:
+        """Returns whether somebody asked to remember it."""
+        return self.id.startswith("m-")
 
 
 class NodeView(NamedTuple):
@@ -134,27 +124,18 @@ class EntityEntry(NamedTuple):
     path: str
 
 
-class EarlierSession(NamedTuple):
-    """A session of the project at hand: its node, when it ended, what it came to."""
-
-    id: str
-    at_us: int
-    sentence: str
-
-
 class BoardInputs(NamedTuple):
     """What a page or context may show, in any order; by id, what is pinned and was used, and what was promoted.
 
-    A page shows all of an agent, and `more` says that there is more than was read. A context has the threads and
-    statements of the project at hand, and what is of no project; `others` are threads of other ones, newest first;
-    `warning` is what MEMORY.md warns of; `quoted` is the session that this one continues, and `earlier` are the newest
-    ones of the project before the one that its thread tells of, newest first. `ended` are texts of what no longer holds
-    there: no quote says it.
+    `statements` has memories, too. A page shows all of an agent, and `more` says that there is more than was read. A
+    context has the threads and statements of the project at hand, and what is of no project; `others` are threads of
+    other ones, newest first; `warning` is what MEMORY.md warns of; `quoted` is the session that this one continues, and
+    `earlier` are node, end and sentence of the newest ones of the project before the one that its thread tells of,
+    newest first. `ended` are texts of what no longer holds there: no quote says it.
     """
 
     threads: Sequence[ThreadView] = ()
     statements: Sequence[StatementView] = ()
-    memories: Sequence[MemoryView] = ()
     entities: Sequence[EntityEntry] = ()
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
@@ -162,7 +143,7 @@ class BoardInputs(NamedTuple):
     others: Sequence[ThreadView] = ()
     warning: str = ""
     quoted: QuotedSession | None = None
-    earlier: Sequence[EarlierSession] = ()
+    earlier: Sequence[tuple[str, int, str]] = ()
     ended: Sequence[str] = ()
 
 
@@ -200,29 +181,29 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
     lines = [*threads]
     for view in seen.statements:
         stated = view._replace(name=view.name or names.get(view.project or "", ""))
-        section, scope = section_of(view.kind), scope_of(view.project)
+        section, scope, says = section_of(view.kind), scope_of(view.project), plain(view.text)
         text = statement_line(stated, today, named=own is None or scope not in own)
-        line = make(view.kind, section, view.id, view.latest_us, text, plain(view.text))
+        # Memories, and entities, which are curated by hand, count as remembered.
+        line = make(view.kind, section, view.id, view.latest_us, text, says, kept=view.is_memory)
         is_forgotten = view.kind in ("next", "question") and newest[scope] - view.latest_us > _FORGOTTEN_AFTER
         if is_forgotten and not line.pinned:
             continue
         # What one session says is in the order in which it says it.
         ranked = *line.rank[:3], f"{view.line:06}{view.id}"
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
-        within = not line.pinned, by_agent, *ranked
-        lines.append(line._replace(rank=ranked, project=scope, path=view.path, place=within))
-    # Memories, and entities, which are curated by hand, count as remembered.
-    for memory in seen.memories:
-        says, promoted = plain(memory.content), seen.dreamed.get(memory.id)
-        if promoted is None:
-            text, section = memory_line(memory, today), section_of(memory.type)
-            lines.append(make(memory.type, section, memory.id, memory.created_us, text, says, kept=True))
-            continue
-        why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
-        text, at_us = f"{_PREFIXES.get(memory.type, '')}{says} {why}", max(memory.created_us, promoted.at_us)
-        line = make(memory.type, "dreamed", memory.id, at_us, text, says, kept=True)
-        place = (not line.pinned, -promoted.at_us, -promoted.score, memory.id)
-        lines.append(line._replace(group="" if line.pinned else promoted.heading, place=place))
+        line = line._replace(
+            rank=ranked, project=scope, path=view.path or None, place=(not line.pinned, by_agent, *ranked)
+        )
+        promoted = seen.dreamed.get(view.id)
+        if promoted is not None:
+            why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
+            line = line._replace(
+                section="dreamed",
+                text=f"{_PREFIXES.get(view.kind, '')}{says} {why}",
+                group="" if line.pinned else promoted.heading,
+                place=(not line.pinned, -promoted.at_us, -promoted.score, view.id),
+            )
+        lines.append(line)
     lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
     ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)
@@ -265,19 +246,13 @@ def clause(text: str, width: int) -> str:
 def statement_line(view: StatementView, today_us: int, *, named: bool = True) -> str:
     """Returns `… (agent) (lantern, Mar 28)`, after `next: ` or another label of its kind.
 
-    Without its project unless `named`. One of a running session names that.
+    Without its project unless `named`. One of a running session names that, and a memory that it was remembered.
     """
-    day = short_day(view.latest_us, today_us)
+    day = f"{'remembered ' if view.is_memory else ''}{short_day(view.latest_us, today_us)}"
     project = _cell(view.name or basename(view.project)) if named else ""
-    where = _list_parts(project, day, "in a running session" if view.is_running else "")
+    where = _list_parts(project, day, "in a running session" if running_session(view.path) is not None else "")
     text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.kind) == "decisions" else ""
     return f"{_PREFIXES.get(view.kind, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
-
-
-def memory_line(view: MemoryView, today_us: int) -> str:
-    """Returns `… (lantern, remembered Mar 28)`, after `preference: ` or another label of its type."""
-    where = _list_parts(_cell(basename(view.project)), f"remembered {short_day(view.created_us, today_us)}")
-    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} ({where})"
 
 
 def thread_name(view: ThreadView) -> str:

@@ -13,7 +13,7 @@ from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import DAY
 from signet_sync.pages.context import name_project
 from signet_sync.pages.project_context import project_text
-from signet_sync.pages.sections import BoardInputs, EarlierSession, MemoryView, StatementView, ThreadView
+from signet_sync.pages.sections import BoardInputs, StatementView, ThreadView
 from signet_sync.text.phrases import Quote, QuotedSession
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -36,14 +36,13 @@ def thread(number, project):
 
 
 def memory(number, text=None):
-    return MemoryView(f"m-abcdefgh{number:04d}", "note", text or f"Remember {number}", NOW - number * DAY)
+    return StatementView(f"m-abcdefgh{number:04d}", "note", text or f"Remember {number}", "", NOW - number * DAY, "")
 
 
 def full(count):
     return BoardInputs(
         [thread(0, "/x/lantern")],
-        [statement(n, KINDS[n % 6]) for n in range(count)],
-        [memory(n) for n in range(count)],
+        [*(statement(n, KINDS[n % 6]) for n in range(count)), *(memory(n) for n in range(count))],
         others=[thread(n, f"/x/other{n}") for n in range(1, count)],
     )
 
@@ -88,7 +87,7 @@ def test_the_last_report_and_the_last_words_get_room_first_and_what_others_say_n
 
 
 def test_earlier_sessions_are_told_by_what_they_came_to():
-    earlier = tuple(EarlierSession(f"s-abcdefgh000{n}", NOW - n * DAY, f"The pier has {n} bells.") for n in (2, 3))
+    earlier = tuple((f"s-abcdefgh000{n}", NOW - n * DAY, f"The pier has {n} bells.") for n in (2, 3))
     text = project_text(BoardInputs(earlier=earlier), "/x/lantern", NOW, 2_000, estimate_tokens).text
     told = [line.partition(": ")[2] for line in text.split("\n")]
     assert told == ["", "The pier has 2 bells. ^s-abcdef", "The pier has 3 bells. ^s-abcdef"]
@@ -103,8 +102,8 @@ def test_nothing_is_said_twice():
             statement(2, "decision", "Use zstd for logs"),
             statement(3, "note", "use zstd for logs."),
             statement(4, "preference", "Use zstd for logs", project=None),
+            memory(5, "Use zstd for logs"),
         ),
-        (memory(5, "Use zstd for logs"),),
         quoted=QuotedSession(NOW - DAY, (quote, quote)),
     )
     text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text

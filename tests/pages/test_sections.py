@@ -49,8 +49,8 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first():
         for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
     }
     ids = (*dreamed, "m-" + "d" * 12)
-    told = [sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01")) for one in ids]
-    seen = BoardInputs(memories=told, dreamed=dreamed)
+    told = [sections.StatementView(one, "decision", f"{one} is so", "", rows.us("2026-01-01"), "") for one in ids]
+    seen = BoardInputs(statements=told, dreamed=dreamed)
     found = filled(seen, 400, now_us)
     assert [line[:24] for line in found["## Dreamed"]] == [
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
@@ -127,8 +127,8 @@ def test_the_line_of_a_statement_says_whose_it_is_and_of_which_day(view, line):
 
 
 def test_the_lines_of_memories_and_entities():
-    memory = sections.MemoryView("m-1", "preference", "A thing\n\n  of two lines", rows.us("2026-03-28"))
-    assert sections.memory_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
+    memory = sections.StatementView("m-1", "preference", "A thing\n\n  of two lines", "", rows.us("2026-03-28"), "")
+    assert sections.statement_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
     entry = sections.EntityEntry("p-1", "part", "Inner Critic", "protector", "active", "Warns.", 0, "entities/x.md")
     assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
     assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
@@ -217,10 +217,11 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
     rows.pin(database, kept)
     most = 50
     seen = views.page_inputs(database, "default", NOW_US, most)
-    found = {view.id for views in (seen.threads, seen.statements, seen.memories) for view in views}
+    found = {view.id for views in (seen.threads, seen.statements) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     # A memory is worth more than a note, so that the best fifty are memories.
-    assert (len(seen.statements), len(seen.threads), len(seen.memories)) == (1, most + 1, most + 1)
+    remembered = sum(view.is_memory for view in seen.statements)
+    assert (len(seen.statements) - remembered, len(seen.threads), remembered) == (1, most + 1, most + 1)
     assert seen.more and not views.page_inputs(database, "default", NOW_US, 500).more
     assert seen.uses[oldest] == Use(0, None, True) and seen.uses[old[0]] == Use(3, rows.us("2026-03-20T00:00:00Z"))
 

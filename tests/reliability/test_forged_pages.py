@@ -29,7 +29,6 @@ from signet_sync.pages.memory_page import Projection, render
 from signet_sync.pages.sections import (
     BoardInputs,
     EntityEntry,
-    MemoryView,
     NodeView,
     StatementView,
     ThreadView,
@@ -122,8 +121,8 @@ def memory_page(words: Sequence[str]) -> str:
         [
             StatementView(_id("f", n), _KINDS[n % len(_KINDS)], said[n] + " is stated", said[n + 1], at(n), _path(n))
             for n in range(count)
-        ],
-        [MemoryView(_id("m", n), "fact", said[n] + " was asked to be kept", at(n)) for n in range(count)],
+        ]
+        + [StatementView(_id("m", n), "fact", said[n] + " was asked to be kept", "", at(n), "") for n in range(count)],
         [
             EntityEntry(_id("p", n), "part", said[n] + " p", said[n + 1], "active", said[n + 2], at(n), "entities/x.md")
             for n in range(count)

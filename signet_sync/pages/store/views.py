@@ -17,9 +17,7 @@ from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.sections import (
     BoardInputs,
-    EarlierSession,
     EntityEntry,
-    MemoryView,
     NodeView,
     StatementView,
     ThreadView,
@@ -106,7 +104,7 @@ def statements(database: Database, agent_id: str, ids: Iterable[str]) -> dict[st
     return _statements(database, _BY_ID, agent_id, json.dumps(list(ids)))
 
 
-def memories(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, MemoryView]:
+def memories(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, StatementView]:
     """Returns some memories."""
     return _memories(database, f"{_MEMORY} = j.value", agent_id, json.dumps(list(ids)))
 
@@ -115,9 +113,9 @@ def _statements(database: Database, sql: str, *bindings: str) -> dict[str, State
     return {row[0]: StatementView(*row) for row in database.execute(sql, bindings)}
 
 
-def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryView]:
+def _memories(database: Database, sql: str, *bindings: str) -> dict[str, StatementView]:
     found = database.execute(sql, bindings)
-    return {one: MemoryView(one, kind, text, parse_instant(at) or 0, of) for one, kind, text, at, of in found}
+    return {one: StatementView(one, kind, text, of, parse_instant(at) or 0, "") for one, kind, text, at, of in found}
 
 
 def _threads(database: Database, agent_id: str, now_us: int, limit: int) -> dict[str, ThreadView]:
@@ -191,9 +189,9 @@ def page_inputs(database: Database, agent_id: str, now_us: int, limit: int) -> B
     of_use = f"{_THREAD} and thread_id in (select value from json_each(?3))"
     threads |= {row[0]: ThreadView(*row) for row in database.execute(of_use, (agent_id, now_us, json.dumps([*used])))}
     return BoardInputs(
-        [*threads.values()], [*statements(database, agent_id, found).values()],
-        [*memories(database, agent_id, {*found, *promoted}).values()], entities(database, agent_id, limit),
-        used, promoted, next(best, None) is not None,
+        [*threads.values()],
+        [*statements(database, agent_id, found).values(), *memories(database, agent_id, {*found, *promoted}).values()],
+        entities(database, agent_id, limit), used, promoted, next(best, None) is not None,
     )  # fmt: skip
 
 
@@ -249,14 +247,13 @@ def project_inputs(
     )
     return BoardInputs(
         heads,
-        [*stated.values()],
-        [view for view in kept.values() if not view.project or belongs(view.project)],
+        [*stated.values(), *(view for view in kept.values() if not view.project or belongs(view.project))],
         entities(database, agent_id, ENTITIES),
         used,
         others=[one for one in threads if not belongs(one.project)],
         warning="; ".join(warnings(database, agent_id, halt_message(database))),
         quoted=quotes.read_last(database, agent_id, ids, now_us, folder, told if heads != own else (), hidden),
-        earlier=[EarlierSession(*row) for row in earlier],
+        earlier=[*earlier],
         ended=ended(database, agent_id, ids),
     )
 
