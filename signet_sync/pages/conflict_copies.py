@@ -14,21 +14,26 @@ from typing import NamedTuple
 
 from signet_sync.errors import SignetSyncError, WorkspaceError, reason
 from signet_sync.formats import managed_block
-from signet_sync.formats.artifact import MANIFEST_KEYS
+from signet_sync.formats.artifact import LEDGER_HEADING, MANIFEST_KEYS, REPOSITORY_FIELDS
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
 from signet_sync.formats.filename import find_ignored_code, is_copy_mark
-from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages import others
 from signet_sync.storage import files, state_dir, writing
-from signet_sync.sync import manifests
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Pass, Recovery, Workspace
 
 _PAGE = late(r"[\w-]+\.md", re.ASCII)
 AGENT_FOLDER = late(r"agents/([^/]+)/")
+_MANIFEST = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
+# A line of a manifest that is written by itself: its fields, the ledger that shows it, links.
+_GENERATED = late(
+    rf"(?:{'|'.join(sorted({*MANIFEST_KEYS, *REPOSITORY_FIELDS}))}):.*|---|  - \"{re.escape(LEDGER_HEADING)}\""
+    r"|(?:\s*\[\[[^\[\]]*\]\])+\s*".encode()
+)
 # Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
 _DEEPER = late(
     r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
@@ -137,7 +142,7 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = writing.R
 
 
 class Copy(NamedTuple):
-    """A conflict copy of a page, an entity file or an event log, and the file that it is a copy of."""
+    """A conflict copy of a page, an entity file, an event log or a manifest, and the file that it is a copy of."""
 
     path: str
     original: str
@@ -150,87 +155,61 @@ def find(root: str) -> list[Copy]:
     return [Copy(path, of, owner[1] if owner else DEFAULT_AGENT) for path, of, owner in found if of is not None]
 
 
-def clear(workspace: Workspace) -> list[str]:
-    """Deletes copies of pages and entity files with nothing that their later original lacks.
+def _find_manifests(database: Database) -> Iterator[Copy]:
+    """Yields the known copies of manifests."""
+    rows = database.execute(
+        "select path from files where verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
+    )
+    for (path,) in rows:
+        if (match := _MANIFEST.fullmatch(path)) and is_copy_mark(match[2]):
+            yield Copy(path, f"{match[1]}.md", DEFAULT_AGENT)
+
+
+def clear(workspace: Workspace) -> tuple[set[str], list[str]]:
+    """Deletes copies with nothing of a person that their later original lacks.
 
     From another copy of a page our block is removed. Every machine does the same to the same copy. Event logs are left
-    to the entities stage. Returns what could not be done.
+    to the entities stage. Returns the paths that are gone, and what could not be done.
     """
-    trouble = []
-    for copy in find(workspace.root):
-        is_page = page_agent(copy.original) is not None
-        if parse_ledger_page(copy.original) is not None or (is_page and others.holds(workspace, [copy.agent_id])):
+    gone, trouble = set[str](), []
+    for copy in [*find(workspace.root), *_find_manifests(workspace.database)]:
+        signet_writes_it = page_agent(copy.original) is not None or _MANIFEST.fullmatch(copy.path) is not None
+        if parse_ledger_page(copy.original) is not None or (
+            signet_writes_it and others.holds(workspace, [copy.agent_id])
+        ):
             continue
         try:
-            _clear_copy(workspace.root, copy, is_page=is_page)
+            if _clear_copy(workspace.root, copy):
+                gone.add(copy.path)
         except (OSError, WorkspaceError) as error:
             trouble.append(f"{copy.path}: the conflict copy could not be cleared: {reason(error)}")
-    return trouble
+    return gone, trouble
 
 
-def _clear_copy(root: str, copy: Copy, *, is_page: bool) -> None:
+def _clear_copy(root: str, copy: Copy) -> bool:
+    """Returns whether a copy was deleted."""
     found, present = files.read(root, copy.path, PAGE_LIMIT), files.read(root, copy.original, PAGE_LIMIT)
     if not isinstance(found, Found) or not (isinstance(present, Found) or present.code == "gone"):
-        return
-    words, known = found.raw, present.raw if isinstance(present, Found) else b""
-    if is_page:
-        words, known = (managed_block.drop_block(raw) or b"" for raw in (words, known))
+        return False
+    words = _own_words(copy.original, found.raw)
+    known = _own_words(copy.original, present.raw) if isinstance(present, Found) else b""
     if not words.strip() or (files.is_later(root, copy.original, copy.path) and _has_lines(words, known)):
-        writing.retract(root, copy.path, found.raw)
-    elif is_page and managed_block.is_generated(found.raw):
+        return writing.retract(root, copy.path, found.raw)
+    if page_agent(copy.original) is not None and managed_block.is_generated(found.raw):
         writing.replace(root, copy.path, words, found.raw)
+    return False
+
+
+def _own_words(path: str, raw: bytes) -> bytes:
+    """Returns what is a person's: of a page all but our block, of a manifest the lines that follow from no session."""
+    if page_agent(path) is not None:
+        return managed_block.drop_block(raw) or b""
+    if not path.startswith(f"{MEMORY}/"):
+        return raw
+    return b"\n".join(line for line in raw.split(b"\n") if not _GENERATED.fullmatch(line))
 
 
 def _has_lines(words: bytes, known: bytes) -> bool:
     """Returns whether every line of one text is in the other, in the same order."""
     lines = iter(known.splitlines())
     return all(line in lines for line in words.splitlines() if line.strip())
-
-
-# ── manifests ──
-
-
-_COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
-_LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
-_SAME = ("agent_id", "session_id", "session_key")
-
-
-def clear_manifests(workspace: Workspace) -> tuple[set[str], list[str]]:
-    """Deletes copies of manifests with no line or property of a person that the manifest lacks.
-
-    All else in a manifest follows from the session's other files. Returns the paths that are gone, and what could not
-    be done.
-    """
-    gone: set[str] = set()
-    trouble = []
-    rows = workspace.database.execute(
-        "select path from files where verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
-        " order by path"
-    )
-    for copy in [path for (path,) in rows]:
-        match = _COPY.fullmatch(copy)
-        if match is None or not is_copy_mark(match[2]):
-            continue
-        try:
-            if _clear_manifest(workspace, copy, f"{match[1]}.md"):
-                gone.add(copy)
-        except (OSError, WorkspaceError) as error:
-            trouble.append(f"{copy}: the conflict copy could not be cleared: {reason(error)}")
-    return gone, trouble
-
-
-def _clear_manifest(workspace: Workspace, copy: str, path: str) -> bool:
-    """Returns whether a copy of a manifest was deleted."""
-    root, limit = workspace.root, workspace.settings.max_file_bytes
-    theirs, ours = manifests.read(root, copy, limit), manifests.read(root, path, limit)
-    if theirs is None or ours is None or others.holds(workspace, [theirs[2]["agent_id"]]):
-        return False
-    (found, document, fields), (_, own, kept) = theirs, ours
-    words = "\n".join(line for line in document.body.split("\n") if not _LINKS.fullmatch(line))
-    has_all = (
-        all(fields[key] == kept[key] for key in _SAME)
-        and not unknown_entries(document.head, MANIFEST_KEYS)
-        and files.is_later(root, path, copy)
-        and _has_lines(words.encode(), own.body.encode())
-    )
-    return has_all and writing.retract(root, copy, found.raw)

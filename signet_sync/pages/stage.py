@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats import managed_block
@@ -176,7 +176,7 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
     if before is None:
         _keep_other_rows(run, agent_id)
     folders: set[str] = set()
-    state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
+    state, changed = page_files.publish(run, agent_id, path, text, folders, lease)
     writing.sync_folders(workspace.root, folders)
     with database.transaction():
         lease.require()
@@ -236,58 +236,42 @@ class LogPages(Publisher):
 
 
 def _write_log(run: Pass, agent_id: str) -> None:
-    """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
+    """Writes day and month pages: those whose rows moved and, in a full pass, all that are not as we left them.
 
     Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
     session also marked its pages stale, so neither a crash nor a hold loses them.
     """
     workspace, database = run.workspace, run.database
-    texts: dict[str, str | None] = {}
-    if run.outcome.full:
-        counts, states = pages.days(database, agent_id), pages.page_states(database, agent_id)
-        days = _list_stale_days(workspace, agent_id, counts, states)
-        gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
-        texts = dict.fromkeys(gone)
-    else:
-        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
-        counts = {}
-        for month in {day[:7] for day in days}:
-            counts |= pages.days(database, agent_id, month)
+    counts, states = pages.days(database, agent_id), pages.page_states(database, agent_id)
+    present = files.signatures(workspace.root, states) if run.outcome.full else {}
+    fit = {
+        path
+        for path, state in states.items()
+        if state.inputs_sha256 and (not run.outcome.full or state.signature == present.get(path))
+    }
+    texts: dict[str, str] = {}
+    for day in counts:
+        if (path := day_page(agent_id, day)) not in fit:
+            texts[path] = day_text(agent_id, day, *pages.day_lines(database, agent_id, day))
+    for month in sorted({day[:7] for day in counts}, reverse=True):
+        if (path := month_page(agent_id, month)) not in fit:
+            inside = [(day, count) for day, count in counts.items() if day[:7] == month]
+            texts[path] = month_text(agent_id, month, inside)
+    gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
     folders: set[str] = set()
     written: dict[str, PageState] = {}
-    for path, text in (*_compose_log(database, agent_id, days, counts), *texts.items()):
+    for path in (*texts, *sorted(gone)):
         if run.outcome.held and files.status_of(workspace.root, path) is None:
             continue
-        if text is None:
+        if path in gone:
             page_files.withdraw(workspace, path)
         else:
-            written[path], _ = page_files.publish(run, agent_id, path, text, folders)
+            written[path], _ = page_files.publish(run, agent_id, path, texts[path], folders)
     writing.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
             for path, state in written.items():
                 pages.store_page(database, path, state)
-
-
-def _list_stale_days(
-    workspace: Workspace, agent_id: str, counts: Mapping[str, int], states: Mapping[str, PageState]
-) -> list[str]:
-    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
-    present = files.signatures(workspace.root, states)
-    fit = {path for path, state in states.items() if state.inputs_sha256 and state.signature == present.get(path)}
-    return [day for day in counts if not fit.issuperset((day_page(agent_id, day), month_page(agent_id, day[:7])))]
-
-
-def _compose_log(
-    database: Database, agent_id: str, days: Iterable[str], counts: Mapping[str, int]
-) -> Iterator[tuple[str, str | None]]:
-    """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
-    for day in days:
-        text = day_text(agent_id, day, *pages.day_lines(database, agent_id, day)) if day in counts else None
-        yield day_page(agent_id, day), text
-    for month in sorted({day[:7] for day in days}, reverse=True):
-        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
-        yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
 
 
 class ConflictCopies(Publisher):
@@ -301,9 +285,9 @@ class ConflictCopies(Publisher):
 
     def publish(self, run: Pass, key: str) -> None:
         """Clears them."""
-        gone, trouble = conflict_copies.clear_manifests(run.workspace)
+        gone, trouble = conflict_copies.clear(run.workspace)
         run.outcome.rewritten |= gone
-        run.outcome.trouble += [*trouble, *conflict_copies.clear(run.workspace)]
+        run.outcome.trouble += trouble
 
 
 def _agents(run: Pass) -> list[str]:

@@ -134,7 +134,7 @@ def test_a_memory_knows_its_project(vault: Vault, tmp_path: Path, monkeypatch: p
     def told(project: str) -> list[str]:
         with vault.database() as database:
             seen = project_inputs(database, "default", 1 << 60, lambda one: one == project)
-        return [one.content for one in seen.memories]
+        return [one.text for one in seen.statements if one.is_memory]
 
     gateway = tmp_path / "gateway"
     (gateway / ".git").mkdir(parents=True)
