@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from signet_sync.errors import SignetSyncError, reason
@@ -19,7 +20,7 @@ from signet_sync.formats.paths import (
     page_agent,
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.formats.timestamps import DAY
+from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.graph import stage as graph_stage
 from signet_sync.graph.stage import Graph
 from signet_sync.graph.store import nodes
@@ -150,14 +151,18 @@ def projection(
         return sections.candidates(seen, now_us), seen.more
 
     rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)
+    of_month, days_of_all = Counter[str](), pages.days(database, agent_id)
+    for day, count in days_of_all.items():
+        of_month[day[:7]] += count
+    window = [day[:7] for day in days_of_all if day_of(first) <= day <= day_of(last)]
     return Projection(
         agent_id,
         warning,
         candidates,
         pages.count_in_window(database, agent_id, first, last),
-        pages.window_months(database, agent_id, first, last),
+        [*dict.fromkeys(window)],
         add_headless(rows, pages.count_headless(database, agent_id, first, last), agent_id),
-        pages.months(database, agent_id, _INDEX_MONTHS),
+        [*of_month.items()][:_INDEX_MONTHS],
         lambda condensed, before_us: views.lineage(database, agent_id, min(before_us, now_us + 1), condensed=condensed),
         day_start(now_us),
     )

@@ -8,14 +8,10 @@ from typing import NamedTuple
 from signet_sync.errors import LeaseBusy
 from signet_sync.formats.paths import head_page, log_pages
 from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import day_of
 from signet_sync.pages.session_log import LedgerRow, Part, WindowRow
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-
-_LATER = "~"  # sorts after every digit and hyphen
-
 
 # ── what was written ──
 
@@ -177,14 +173,6 @@ def count_headless(database: Database, agent_id: str, first_us: int, last_us: in
     )
 
 
-def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
-    """Returns the months (`YYYY-MM`) that have a session in the window, newest first."""
-    sql = (
-        "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ? order by 1 desc"
-    )
-    return [month for (month,) in database.execute(sql, (agent_id, day_of(first_us), day_of(last_us)))]
-
-
 def next_change(database: Database, agent_id: str, now_us: int, window_us: int) -> int | None:
     """Returns the next instant at which a session enters or leaves the window."""
     soonest = "select min(membership_us) from ledger_rows where agent_id = ? and membership_us"
@@ -194,21 +182,10 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
     return min((instant for instant in (enters, leaves) if instant is not None), default=None)
 
 
-def months(database: Database, agent_id: str, limit: int) -> list[tuple[str, int]]:
-    """Returns the newest months with sessions, and how many sessions each has."""
-    found: dict[str, int] = {}
-    before = _LATER
-    sql = "select max(day) from ledger_days where agent_id = ? and day < ?"
-    while len(found) < limit and (day := database.value(sql, (agent_id, before))) is not None:
-        before = day[:7]
-        found[before] = sum(days(database, agent_id, before).values())
-    return [*found.items()]
-
-
-def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
-    """Counts an agent's sessions by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
-    sql = "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc"
-    return dict(database.execute(sql, (agent_id, month, month + _LATER)))
+def days(database: Database, agent_id: str) -> dict[str, int]:
+    """Counts an agent's sessions by UTC day, newest first."""
+    sql = "select day, sessions from ledger_days where agent_id = ? and day > '' order by day desc"
+    return dict(database.execute(sql, (agent_id,)))
 
 
 def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[str]]:
