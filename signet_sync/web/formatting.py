@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from difflib import unified_diff
-from functools import cache
+from functools import cache, partial
 from itertools import takewhile
 from operator import eq
 from typing import Any
@@ -42,8 +42,8 @@ def environment(templates: str) -> Environment:
     )
     made.filters |= {
         "when": when,
-        "day": day,
-        "clock": clock,
+        "day": partial(when, form="%Y-%m-%d"),
+        "clock": partial(when, form="%H:%M"),
         "ago": ago,
         "size": human,
         "number": number,
@@ -73,22 +73,8 @@ def escape(text: str) -> str:
     return html.escape(spell_out_unseen(text))
 
 
-def when(value: int | str | None) -> str:
-    """Formats an instant (microseconds or ISO 8601) as local date and time; anything else is returned as it is."""
-    return _time(value, "%Y-%m-%d %H:%M")
-
-
-def day(value: int | str | None) -> str:
-    """Formats the local day of an instant."""
-    return _time(value, "%Y-%m-%d")
-
-
-def clock(value: int | str) -> str:
-    """Formats the local hour and minute of an instant."""
-    return _time(value, "%H:%M")
-
-
-def _time(value: int | str | None, form: str) -> str:
+def when(value: int | str | None, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Formats an instant (microseconds or ISO 8601) in local time; anything else is returned as it is."""
     instant = _instant(value)
     if instant is None:
         return "–" if value is None else str(value)

@@ -88,7 +88,6 @@ def sessions(request: ViewRequest) -> WebPage:
             "shown": shown,
             "older": ".".join(map(str, shown[-1].place)) if more else None,
             "is_first": after is None,
-            "projects": _options(_projects(database, request.agent), project),
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
@@ -110,24 +109,6 @@ def _cursor(text: str) -> tuple[int, str, str] | None:
     if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
         return None
     return int(at), token, session_id
-
-
-def _projects(database: Database, agent_id: str) -> list[tuple[str, str]]:
-    """Returns value and label of each project."""
-    counted = session_list.projects(database, agent_id)
-    names = distinct_names(project for project, _ in counted)
-    return [
-        (session_list.NONE, f"no project ({count:,})")
-        if project is None
-        else (project, f"{names.get(project) or basename(project)} ({count:,})")
-        for project, count in counted
-    ]
-
-
-def _options(known: list[tuple[str, str]], chosen: str | None) -> list[tuple[str, str, bool]]:
-    """Returns value, label and whether it is selected; the requested value even if no session has it."""
-    more = [(chosen, chosen)] if chosen is not None and chosen not in dict(known) else []
-    return [(value, label, value == chosen) for value, label in [*known, *more]]
 
 
 # ── threads ──

@@ -84,17 +84,6 @@ def page(
     return entries[:limit], len(entries) > limit
 
 
-def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
-    """Returns the projects of an agent's sessions with their number of sessions, the busiest first."""
-    rows = database.execute(
-        "select w.identity, count(distinct l.session_token || l.session_id) from ledger_rows l"
-        " left join session_projects w using (agent_id, session_token, session_id) where l.agent_id = ?"
-        " group by 1 order by 2 desc, 1",
-        (agent_id,),
-    )
-    return list(rows)
-
-
 # ── files with words, or that tell of a deed ──
 
 # The artifacts of texts by their first passages.
