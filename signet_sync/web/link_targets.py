@@ -5,11 +5,9 @@ from calendar import monthrange
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import kind_of, parse_path
-from signet_sync.formats.handle import HANDLE, ID_LENGTH
+from signet_sync.formats.handle import HANDLE
 from signet_sync.formats.paths import page_agent
-from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.web.markdown import LinkTarget, Prose
@@ -65,22 +63,12 @@ def find_targets(database: Database, agent_id: str, named: Iterable[str]) -> dic
     for name in named:
         ref = artifacts.get(name)
         if ref is None:
-            target = _place(_whole(database, agent_id, name), agent_id)
+            target = _place(name, agent_id)
         else:
             target = LinkTarget("session", {"token": ref.session_token, "session": ref.session_id, "path": name})
         if target is not None:
             found[name] = target
     return found
-
-
-def _whole(database: Database, agent_id: str, name: str) -> str:
-    """Returns the id that a handle begins; an ambiguous one stays as it is, and its view lists what it may mean."""
-    if HANDLE.fullmatch(name) is None or len(name) >= ID_LENGTH:
-        return name
-    try:
-        return references.resolve(database, agent_id, name).id
-    except UsageError:
-        return name
 
 
 def _place(name: str, agent_id: str) -> LinkTarget | None:

@@ -18,7 +18,7 @@ from signet_sync.graph.store import neighbours, nodes
 from signet_sync.memories.store import memories
 from signet_sync.pages.sections import distinct_names
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.as_text import handle_of, split_turns
+from signet_sync.recall.as_text import split_turns
 from signet_sync.recall.expand import expand
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.rows import Within
@@ -32,7 +32,7 @@ from signet_sync.text.sentences import basename, flatten
 from signet_sync.web.formatting import day_name
 from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
-from signet_sync.web.request import ViewRequest, WebPage, portion
+from signet_sync.web.request import ViewRequest, WebPage, page_number, portion
 
 _PAGE = 100
 _FIRST = 80  # characters of what was said first
@@ -47,7 +47,6 @@ _WHOLE = "*"
 _KINDS = {"user": "Users", "part": "Parts", "relationship": "Relationships"}
 _GROUPS = ("parents", "children", "siblings", "memories")
 _LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
-_LEVEL = re.compile(rf"({'|'.join(_LEVELS)})(?= \d{{4}}-)")
 
 
 # ── sessions ──
@@ -70,24 +69,30 @@ def running(database: Database, agent_id: str) -> list[dict[str, Any]]:
 
 
 def sessions(request: ViewRequest) -> WebPage:
-    """Shows the list; with a cursor (`after`) what follows that position. Raises `UsageError` for what is no day."""
+    """Shows the list, a page at a time. Raises `UsageError` for what is no day."""
     # What is not UTF-8 is in no index.
     names = ("project", "from", "to")
     asked = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     asked = {name: text for name, text in asked.items() if text}
     since, until = _day(asked.get("from", "")), _day(asked.get("to", ""), ends=True)
-    project, after = asked.get("project"), _cursor(request.query.get("after", ""))
+    number = page_number(request.query.get("page"))
     with reading(request.site.place) as database:
         shown, more = session_list.page(
-            database, request.agent, project=project, since_us=since, until_us=until, after=after, limit=_PAGE
+            database,
+            request.agent,
+            project=asked.get("project"),
+            since_us=since,
+            until_us=until,
+            offset=(number - 1) * _PAGE,
+            limit=_PAGE,
         )
         by_day = groupby(shown, key=lambda entry: local_day(entry.membership_us))
         data: dict[str, Any] = {
             "asked": asked,
             "days": [(day, day_name(day), list(some)) for day, some in by_day],
             "shown": shown,
-            "older": ".".join(map(str, shown[-1].place)) if more else None,
-            "is_first": after is None,
+            "number": number,
+            "more": more,
             "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
@@ -100,15 +105,6 @@ def _day(text: str, *, ends: bool = False) -> int | None:
     if text and found is None:
         raise UsageError(f"“{text[:40]}” is not a day", hint="write it as 2026-03-28")
     return None if found is None else found + ends
-
-
-def _cursor(text: str) -> tuple[int, str, str] | None:
-    """Parses a position in the list, its parts joined by dots; for anything else None: the list's top."""
-    at, _, rest = text.partition(".")
-    token, _, session_id = rest.partition(".")
-    if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
-        return None
-    return int(at), token, session_id
 
 
 # ── threads ──
@@ -141,7 +137,7 @@ def node(request: ViewRequest) -> WebPage:
             "pinned": memories.is_pinned(database, request.agent, about["id"]),
             "prose": prose,
             "links": find_targets(database, request.agent, prose.targets),
-            "groups": {name: [(one, _plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
+            "groups": {name: [(one, labels.get(one, one)) for one in found[name]] for name in _GROUPS},
             "transcript": found["transcript"],
             "sources": found.get("sources", []),
             "thread": (thread, labels.get(thread, thread)) if thread else None,
@@ -151,12 +147,7 @@ def node(request: ViewRequest) -> WebPage:
             chosen = portion(range(about["sessions"]), request.query.get("page"), SESSIONS)
             listed = nodes.newest_sessions(database, request.agent, about["id"], SESSIONS, chosen.first)
             data |= {"sessions": listed, "portion": chosen}
-    return WebPage("node", _plain(about["label"] or about["id"]), data)
-
-
-def _plain(label: str) -> str:
-    """Returns the label of a node with its kind in plain words."""
-    return _LEVEL.sub(lambda match: _LEVELS[match[1]], label, count=1) if _LEVEL.match(label) else label
+    return WebPage("node", about["label"] or about["id"], data)
 
 
 # ── recall ──
@@ -173,12 +164,10 @@ def recall(request: ViewRequest) -> WebPage:
 def _answers(database: Database, request: ViewRequest, words: str) -> list[dict[str, Any]]:
     """Returns what the agent remembers that answers some words, the best first, and where each leads."""
     hits = recall_operations.recall(database, words, Within(request.agent), limit=_ANSWERS)
-    targets = find_targets(
-        database, request.agent, {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
-    )
+    targets = find_targets(database, request.agent, {name for hit in hits for name in (hit.id, hit.path) if name})
     found = []
     for hit in hits:
-        source, place = targets.get(hit.path or ""), targets.get(handle_of(hit.id))
+        source, place = targets.get(hit.path or ""), targets.get(hit.id)
         own = (source or place) if hit.tier == "session" else (place or source)
         turns = [Prose(turn, inline=True) for turn in split_turns(hit._asdict())]
         found.append({"hit": hit, "turns": turns, "target": own, "source": source if source != own else None})

@@ -30,10 +30,6 @@ LATEST = 12  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
 HEAD = 4  # lines of each section of MEMORY.md
 PAGE = 400_000  # bytes of MEMORY.md
-_FIRST_STEPS = {
-    "setup": "run the command to create it, or use --workspace to name another one",
-    "reindex": "run the command to create it",
-}
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 SEALED = 60  # sealed files on a page
 SHOWN = 20  # files of one code; the command `check` lists all
@@ -77,8 +73,9 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
     found = []
     if status["trouble"]:
         message, _, remedy = status["trouble"].partition(": ")
-        words = _first_step(request, status)
-        found.append(Advice(not status["readable"], message, _FIRST_STEPS.get(words, remedy), words))
+        exists = os.path.lexists(request.site.place.root)
+        words = "setup" if not exists else "" if os.path.exists(status["database"]) else "reindex"
+        found.append(Advice(not status["readable"], message, remedy, words))
     found += advice(status)
     if status["state"] == "stopped" and status["readable"] and not status["stale_heartbeat"]:
         remedy = "the command runs one in the foreground; signet-sync service install starts one with every login"
@@ -88,13 +85,6 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
         message = f"from harnesses: {intake['given_up']} given up"
         found.append(Advice(False, message, "see the log", "logs intake"))
     return found
-
-
-def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
-    """Returns the command that creates a missing workspace or index."""
-    if not os.path.lexists(request.site.place.root):
-        return "setup"
-    return "" if os.path.exists(status["database"]) else "reindex"
 
 
 def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:

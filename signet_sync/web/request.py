@@ -78,13 +78,17 @@ class Portion(Generic[Row]):
 def portion(rows: Sequence[Row], asked: str | None, size: int) -> Portion[Row]:
     """Returns the portion that a request names (from 1), or the nearest that exists."""
     last = max((len(rows) - 1) // size + 1, 1)
-    number = int(asked) if asked and asked.isascii() and asked.isdigit() and len(asked) < 8 else 1
-    number = min(max(number, 1), last)
+    number = min(page_number(asked), last)
     first, total = (number - 1) * size, len(rows)
     shown = rows[first : first + size]
     label = f"{first + 1}–{first + len(shown)} of {total}" if shown else ""
     before, after = number - 1 if number > 1 else None, number + 1 if number < last else None
     return Portion(shown, first, total, before, after, label)
+
+
+def page_number(asked: str | None) -> int:
+    """Returns the number of a page that a request names; the first for anything else."""
+    return max(int(asked), 1) if asked and asked.isascii() and asked.isdigit() and len(asked) < 8 else 1
 
 
 # ── what surrounds every view ──

@@ -174,7 +174,6 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
         assert below.session_id.startswith("5e551002")
         assert session_list.page(database, "default", project="tern")[0] == []
         assert len(session_list.page(database, "default", project=session_list.NONE)[0]) == 2
-        assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
 
 
 def test_a_step_is_done_while_a_session_that_states_nothing_came_to_it(database: Database) -> None:

@@ -216,7 +216,7 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
 # ── labels ──
 
 _LABELS = {
-    "node": "select case depth when 0 then source_type when 1 then 'arc' else 'epoch' end, latest_us, label"
+    "node": "select case depth when 0 then source_type when 1 then 'week' else 'quarter' end, latest_us, label"
     " from session_summaries where agent_id = ? and id = ?",
     "t": "select 'thread', latest_us, label || ': ' || status from memory_thread_heads"
     " where agent_id = ? and thread_id = ?",

@@ -33,11 +33,6 @@ class SessionEntry(NamedTuple):
     harness: str | None
     violations: int
 
-    @property
-    def place(self) -> tuple[int, str, str]:
-        """Returns its place in the order of time: the next page begins after it."""
-        return self.membership_us, self.session_token, self.session_id
-
 
 # ── the list ──
 
@@ -55,10 +50,10 @@ def page(
     project: str | None = None,
     since_us: int | None = None,
     until_us: int | None = None,
-    after: tuple[int, str, str] | None = None,
+    offset: int = 0,
     limit: int = 100,
 ) -> tuple[list[SessionEntry], bool]:
-    """Returns the newest sessions of an agent, or those after a place in the list, and whether older ones follow.
+    """Returns the newest sessions of an agent, but for the first `offset`, and whether older ones follow.
 
     They are of a project and a time if these are given; `until_us` itself is excluded.
     """
@@ -66,19 +61,16 @@ def page(
     where.append("l.membership_us < ifnull(:until, l.membership_us + 1)")
     if project is not None:
         where.append("l.project is null" if project == NONE else _OF_PROJECT)
-    if after is not None:
-        where.append("(l.membership_us, l.session_token, l.session_id) < (:at_us, :token, :session_id)")
-    at_us, token, session_id = after or (0, "", "")
     bound = {
         "agent": agent_id, "since": since_us, "until": until_us, "limit": limit + 1, "project": project,
-        "ending": f"/{project}", "at_us": at_us, "token": token, "session_id": session_id,
+        "ending": f"/{project}", "offset": offset,
     }  # fmt: skip
     # Violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
             cross join memory_artifacts a on a.source_path = l.path where {" and ".join(where)}
-            order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit) p
+            order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit offset :offset) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
     entries = [SessionEntry(*row) for row in database.execute(sql, bound)]
     return entries[:limit], len(entries) > limit
