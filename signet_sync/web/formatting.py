@@ -12,21 +12,19 @@ from itertools import takewhile
 from operator import eq
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from signet_sync.formats.body import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escape_character
-from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
-from signet_sync.text.phrases import human
+from signet_sync.formats.timestamps import iso, local, parse_instant
+from signet_sync.text.phrases import count_noun, human
 from signet_sync.text.sentences import basename
 
 _UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
 _CONTEXT = 3  # lines around a change
 COMPARED = 1_000  # lines from the first to the last change that are compared
 ROWS, WIDE = 600, 1_200  # lines of a difference that are shown, and characters of one
-_LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
 
 
 @cache
@@ -44,7 +42,6 @@ def environment(templates: str) -> Environment:
         "when": when,
         "day": partial(when, form="%Y-%m-%d"),
         "clock": partial(when, form="%H:%M"),
-        "ago": ago,
         "size": human,
         "number": number,
         "counted": count_noun,
@@ -91,38 +88,9 @@ def day_name(day: str) -> str:
     return f"{found:%A}, {found.day} {found:%B %Y}"
 
 
-@pass_context
-def ago(context: Context, value: int | str | None) -> str:
-    """Formats how long ago an instant was, relative to the time of the request."""
-    instant = _instant(value)
-    if instant is None:
-        return "never"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        iso(instant), local(instant).strftime("%Y-%m-%d %H:%M:%S"), tell_age(context["request"].now_us - instant)
-    )
-
-
-def tell_age(microseconds: int) -> str:
-    """Returns `3 minutes ago`; for the future `in 3 minutes`."""
-    left, unit = abs(microseconds) // SECOND, "second"
-    if left < 10:
-        return "just now"
-    for size, larger in _LARGER:
-        if left < size:
-            break
-        left, unit = left // size, larger
-    shown = count_noun(left, unit)
-    return f"{shown} ago" if microseconds > 0 else f"in {shown}"
-
-
 def number(value: int) -> str:
     """Formats a number with separated thousands."""
     return f"{value:,}".replace(",", "\u202f")
-
-
-def count_noun(value: int, noun: str) -> str:
-    """Returns `1 session`, `2 sessions`."""
-    return f"{number(value)} {noun}" if value == 1 else f"{number(value)} {noun}s"
 
 
 def sentence(text: str) -> str:
