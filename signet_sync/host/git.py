@@ -1,26 +1,20 @@
-"""Runs git so that nothing runs or is fetched that a repository could configure; asks it for commits."""
+"""Runs git so that nothing runs or is fetched that a repository could configure; asks it what became of commits."""
+
+from __future__ import annotations
 
 import os
 import select
 import subprocess
 import time
+from collections.abc import Collection
 from contextlib import suppress
-from typing import NamedTuple
 
 # Seconds: a session waits for the answers, and for the end of a git that was killed.
 PATIENCE, _LAST = 0.016, 0.004
 _MOST = 1 << 20  # bytes of an answer
 _COMMITS = 200
 
-
-class Commit(NamedTuple):
-    """A commit: when it was made in microseconds since 1970, its name, message, and files below the folder."""
-
-    at_us: int
-    name: str
-    message: str
-    files: frozenset[str]
-
+Logged = tuple[int, str, str, frozenset[str]]  # seconds since 1970, name, message, files below the folder
 
 SAFE = (
     "-c", "core.fsmonitor=false",
@@ -54,29 +48,44 @@ def environment() -> dict[str, str]:
     }
 
 
-def log_since(folder: str, at_us: int) -> tuple[list[Commit], bool]:
+def log_since(folder: str, at_us: int, until: float) -> tuple[list[Logged], bool]:
     """Returns the newest commits of the folder's repository, back to an instant, and whether these are all.
 
-    Those that git tells in time; none if it is slow or in trouble.
+    Those that git tells `until` a moment of the monotonic clock; none if it is slow or in trouble.
     """
     shown = "-z", "--format=%x00%x00%ct %H %B", "--name-only", "--no-renames", "--relative", "--no-show-signature"
     limits = f"--max-count={_COMMITS}", f"--since={at_us // 1_000_000}"
-    told, whole = _ask(folder, "log", *shown, *limits, "--encoding=UTF-8", "HEAD", "--")
+    told, whole = _ask(folder, until, "log", *shown, *limits, "--encoding=UTF-8", "HEAD", "--")
     records = told.split("\0\0")
-    found: list[Commit] = []
+    found: list[Logged] = []
     for record in records if whole else records[:-1]:
         head, *names = record.strip("\0").split("\0")
         at, _, rest = head.partition(" ")
         name, _, message = rest.partition(" ")
         if at.isdigit():
-            files = frozenset(one.removeprefix("\n") for one in names)
-            found.append(Commit(int(at) * 1_000_000, name, message, files))
+            found.append((int(at), name, message, frozenset(one.removeprefix("\n") for one in names)))
     return found, whole and len(found) < _COMMITS
 
 
-def _ask(folder: str, *arguments: str) -> tuple[str, bool]:
+def gone_branches(folder: str, made: Collection[tuple[str, str]], until: float) -> set[tuple[str, str]]:
+    """Returns those of some commits, by branch and name, that are here on no branch, and whose branch is gone."""
+    apart = "--not", "HEAD", "--branches", "--remotes", "--tags"
+    told, whole = _ask(folder, until, "rev-list", "--ignore-missing", *(name for _, name in made), *apart)
+    lost = {one for one in made if any(name.startswith(one[1]) for name in told.split())}
+    if not whole or not lost:
+        return set()
+    named = {branch: (f"refs/heads/{branch}", f"refs/remotes/*/{branch}") for branch, _ in lost}
+    told, whole = _ask(folder, until, "for-each-ref", "--format=%(refname)", *sum(named.values(), ()))
+    if not whole:
+        return set()
+    return {one for one in lost if not any(name.endswith(f"/{one[0]}") for name in told.split())}
+
+
+def _ask(folder: str, until: float, *arguments: str) -> tuple[str, bool]:
     """Returns what git prints of the folder's repository in time, and whether that is all; waits for nothing else."""
-    told, ended, until = b"", False, time.monotonic() + PATIENCE
+    told, ended = b"", False
+    if time.monotonic() >= until:
+        return "", ended
     try:
         process = subprocess.Popen(
             ["git", *SAFE, "-C", folder, *arguments],

@@ -36,6 +36,7 @@ else:
 PARENTS = 64
 LENGTH = 4_096  # characters of a path
 _LINK_LIMIT, _CONFIG_LIMIT, _REFS_LIMIT = 8 * 1024, 256 * 1024, 4 * 1024 * 1024  # bytes
+_WORKTREES = 64
 _HEADS = "refs/heads/"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -64,8 +65,11 @@ def project_at(cwd: str) -> str:
     return (found.origin or found.root) if found is not None else ""
 
 
-def list_standing(cwd: str, branches: Collection[str]) -> set[str]:
-    """Returns which of some branches the repository of a folder has now."""
+def list_standing(cwd: str, branches: Collection[str], trees: Collection[str]) -> set[str]:
+    """Returns which of some branches, and of the tops of some worktrees, the repository of a folder has now.
+
+    None of these paths is opened: git's own lists of them are.
+    """
     try:
         found = _found(cwd)
         if found is None:
@@ -75,6 +79,11 @@ def list_standing(cwd: str, branches: Collection[str]) -> set[str]:
         if named - known:
             packed = small_text(f"{common}/packed-refs", _REFS_LIMIT) or ""
             known |= {one for one in named - known if f" {_HEADS}{one}\n" in packed}
+        for name in (
+            os.listdir(f"{common}/worktrees")[:_WORKTREES] if trees and os.path.isdir(f"{common}/worktrees") else ()
+        ):
+            with suppress(OSError):
+                known |= {os.path.dirname(_read_named_path(f"{common}/worktrees/{name}/gitdir"))} & {*trees}
         return known
     except (OSError, ValueError):
         return set()

@@ -1,4 +1,4 @@
-"""Asks the repository at hand: which sessions are of its branch, and what may be out of date.
+"""Asks the repository at hand: which sessions are of its branch or worktree, and what may be out of date.
 
 A session is of another branch only as long as that is there. Git is asked in the session's own folder while that waits,
 never in a pass; what it does not say in time is not told. Imports no slow module: a harness waits.
@@ -7,11 +7,13 @@ never in a pass; what it does not say in time is not told. Imports no slow modul
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.host.repository import list_standing, resolve
+from signet_sync.formats.paths import normalize_path
+from signet_sync.host.repository import list_standing, real_path, resolve
 from signet_sync.pages.sections import StatementView, ThreadView
 from signet_sync.statements import store as statements_store
 from signet_sync.storage.database import batches
@@ -32,7 +34,7 @@ _STEPS = frozenset(("blocker", "next", "question"))  # what is of the branch on 
 
 
 class PlacedSession(NamedTuple):
-    """A session by its number, the branch (None: unknown) and worktree of its last work, and what it came to."""
+    """A session by its number, the branch and worktree (None: unknown) that it worked in last, what it came to."""
 
     number: int
     thread: str
@@ -44,6 +46,11 @@ class PlacedSession(NamedTuple):
     status: str
     path: str
 
+    @property
+    def place(self) -> str:
+        """Returns its branch, else its worktree; "" if neither is known."""
+        return self.branch or self.tree or ""
+
 
 def tell_branches_apart(
     database: Database, agent_id: str, threads: Sequence[ThreadView], now_us: int, folder: str
@@ -51,21 +58,23 @@ def tell_branches_apart(
     """Returns threads as the branch at hand left them, the sessions of other branches, and nodes of those to leave out.
 
     The newest come first. What was done on a trunk is the past of its branches, too, and not left out. Unless a session
-    was on the branch that a folder has now, all threads are as they were.
+    was on the branch that a folder has now, or in its worktree without one, all threads are as they were.
     """
     here = resolve(folder)
     rows = database.execute(_SESSIONS, (agent_id, json.dumps([one.id for one in threads]), now_us))
-    found = [PlacedSession(*row) for row in rows] if here is not None and here.branch else []
-    branches = {one.branch for one in found if one.branch}
-    if here is None or here.branch is None or here.branch not in branches:
+    found = [PlacedSession(*row) for row in rows] if here is not None else []
+    tree = normalize_path(real_path(folder).removesuffix(f"/{here.path}")) if here is not None else ""
+    place = (here.branch if here is not None else None) or tree
+    if place not in {one.place for one in found}:
         return list(threads), [], set()
-    place = f"on branch {page_cell(here.branch)}"
-    others = list_standing(folder, branches - {here.branch})
-    away = [one for one in found if one.branch in others]
-    near = [one for one in found if one.branch == here.branch]
-    rest = [one for one in found if one.branch not in others]
+    name = f"in worktree {page_cell(basename(tree))}" if place == tree else f"on branch {page_cell(place)}"
+    unnamed = {one.tree for one in found if one.tree and not one.branch}
+    others = list_standing(folder, {one.branch for one in found if one.branch}, unnamed) - {place}
+    away = [one for one in found if one.place in others]
+    near = [one for one in found if one.place == place]
+    rest = [one for one in found if one.place not in others]
     # A trunk has also what was on branches that are gone.
-    own = rest if here.branch in _TRUNKS else [*near, *rest]
+    own = rest if place in _TRUNKS else [*near, *rest]
 
     def as_left(view: ThreadView) -> ThreadView | None:
         told = next((one for one in own if one.thread == view.id), None)
@@ -77,7 +86,7 @@ def tell_branches_apart(
             sample=told.sentence.removeprefix(f"{basename(told.tree)}: "),  # the name of its worktree
             path=told.path,
             newest=told.node,
-            where=place if away and told in near else "",
+            where=name if away and told in near else "",
         )
 
     heads = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
@@ -96,10 +105,10 @@ def find_steps_elsewhere(
     return {one for one, by in said.items() if by <= numbers}
 
 
-# ── what may be out of date: files changed, commits were reverted ──
+# ── what may be out of date: files changed, commits were reverted or got lost ──
 
 PATH = late(r"[\w@~.+-]*(?:/[\w@.+-]+)+|\b[\w-]{2,}(?:\.[\w-]+)*\.[A-Za-z]{1,5}\b")
-_COMMIT = late(r"^\[\S+ ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)  # a deed of a session (`digest.quotes`)
+_COMMIT = late(r"^\[(\S+) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)  # a deed of a session (`digest.quotes`)
 _REVERTS = late(r"\bThis reverts commit ([0-9a-f]{7,40})\b")
 _NAME = 8  # characters of a commit's name
 
@@ -108,35 +117,46 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
     """Returns by id what stands behind those of some statements that may be out of date; `deeds` are those by id."""
     if folder is None or resolve(folder) is None:
         return {}
-    made = {view.id: dict(_COMMIT.findall(deeds.get(view.id, ""))) for view in views}
+    made = {view.id: _COMMIT.findall(deeds.get(view.id, "")) for view in views}
     files = {view.id: set(_files(view.text, folder.rstrip("/"))) for view in views}
     asked = [view for view in views if files[view.id] or made[view.id]]
     if not asked:
         return {}
     from signet_sync.host import git  # slow import, not needed where nothing names a file or a commit
 
-    log, whole = git.log_since(folder, min(view.latest_us for view in asked))
-    if not log:
+    until = time.monotonic() + git.PATIENCE
+    log, whole = git.log_since(folder, min(view.latest_us for view in asked), until)
+    if not log and not whole:
         return {}
-    back_us = 0 if whole else log[-1].at_us  # of what is older not all commits since are known
+    back_us = 0 if whole else log[-1][0] * 1_000_000
+    asked = [view for view in asked if view.latest_us > back_us]  # of others not all commits since are known
     # A squash or rebase gives a commit another name; its title stays, perhaps in a list.
-    titles = [{_title(line) for line in one.message.split("\n")} for one in log]
+    titles = [set(map(_title, message.split("\n"))) for _, _, message, _ in log]
+    landed = set[str]().union(*titles)
+    missing = {
+        (branch, name) for view in asked for branch, name, subject in made[view.id] if _title(subject) not in landed
+    }
+    gone = git.gone_branches(folder, missing, until) if missing else set()
     reverted: dict[str, str] = {}  # by the names of commits what reverts them
-    for one in log:  # newest first: one that is reverted itself reverts nothing
-        if one.name not in reverted:
-            reverted.update(dict.fromkeys(_REVERTS.findall(one.message), one.name[:_NAME]))
+    for _, name, message, _ in log:  # newest first: one that is reverted itself reverts nothing
+        if name not in reverted:
+            reverted.update(dict.fromkeys(_REVERTS.findall(message), name[:_NAME]))
     found: dict[str, str] = {}
-    for view in [view for view in asked if view.latest_us > back_us]:
-        by = [next((by for one, by in reverted.items() if one.startswith(name)), "") for name in made[view.id]]
-        own = {_title(subject) for subject in made[view.id].values()}
-        changed: set[str] = set()
-        for one, some in zip(log, titles, strict=True):
-            if one.at_us > view.latest_us and own.isdisjoint(some):
-                changed |= files[view.id] & one.files
+    for view in asked:
+        commits = made[view.id]
+        own = landed.intersection(_title(subject) for *_, subject in commits)
+        by = [next((by for one, by in reverted.items() if one.startswith(name)), "") for _, name, _ in commits]
         if by and all(by):
             found[view.id] = f" (reverted by {by[0]})"
-        elif changed:
-            found[view.id] = f" ({len(changed)} of its files changed since)"
+        elif commits and gone.issuperset(commit[:2] for commit in commits):
+            found[view.id] = " (its branch is gone)"
+        elif files[view.id]:
+            changed: set[str] = set()
+            for (at, *_, names), some in zip(log, titles, strict=True):
+                if at * 1_000_000 > view.latest_us and own.isdisjoint(some):
+                    changed |= files[view.id] & names
+            if changed:
+                found[view.id] = f" ({len(changed)} of its files changed since)"
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats import managed_block
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import dream_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -55,12 +56,20 @@ def _tell(dream: Dream) -> str:
     return f"- {plain(dream.text) or '…'} — {why} {handle(memory.memory_id)}"
 
 
+# Change this when the same rows give a different DREAMS.md.
+_VERSION = "5"
+
+
 def update(run: Pass, agent_id: str) -> None:
     """Makes DREAMS.md equal to the promotion history; without one, only lines of forgotten memories go."""
     workspace, database, path = run.workspace, run.database, dream_page(agent_id)
-    sweeps = promotions.sweeps(database, agent_id)
-    if not sweeps:  # lost, or all of it another machine's
-        found = files.read(workspace.root, path, PAGE_LIMIT)
+    history, before = promotions.fingerprint(database, agent_id), pages.page_state(database, path)
+    inputs = text_sha256(f"{_VERSION} {history}")
+    known = before is not None and before[1:3] == (page_files.signature_at(workspace.root, path), inputs)
+    if known and not any(agent == agent_id for agent, _ in memories.forgotten(database)):
+        return
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if not history:  # lost, or all of it another machine's
         if isinstance(found, Found):
             gone = [one.encode() for one in page_files.forgotten_on(database, agent_id, found.raw)]
             rest = managed_block.drop_lines(found.raw, lambda line: any(one in line for one in gone))
@@ -68,7 +77,8 @@ def update(run: Pass, agent_id: str) -> None:
                 writing.replace(workspace.root, path, rest, found.raw)
         return
     folders: set[str] = set()
-    state, _ = page_files.publish(run, agent_id, path, diary(sweeps), folders)
+    text = diary(promotions.sweeps(database, agent_id))
+    state, _ = page_files.publish(run, agent_id, path, text, folders, inputs=inputs)
     writing.sync_folders(workspace.root, folders)
     with database.transaction():
         pages.store_page(database, path, state)

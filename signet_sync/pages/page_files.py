@@ -118,14 +118,17 @@ def publish(
     path: str,
     text: str,
     folders: set[str],
+    *,
+    inputs: str = "",
     lease: PageLease | None = None,
 ) -> tuple[PageState, bool]:
     """Makes a page show a text; returns the state to be stored, and whether bytes were written.
 
-    A page that another machine's agent wrote stays as long as ours would repeat what it said last: otherwise two
-    machines whose rows differ would replace each other's page for ever. Only the daemon yields so.
+    `inputs` names what the text is made of, where it is not the text itself. A page that another machine's agent wrote
+    stays as long as ours would repeat what it said last: otherwise two machines whose rows differ would replace each
+    other's page for ever. Only the daemon yields so.
     """
-    workspace, inputs = run.workspace, text_sha256(text)
+    workspace, inputs = run.workspace, inputs or text_sha256(text)
     before, present = pages.page_state(run.database, path), signature_at(workspace.root, path)
     same = before is not None and before.inputs_sha256 == inputs
     if before is not None and same and before.signature == present:

@@ -181,7 +181,7 @@ def _write(run: Pass, agent_id: str, text: str, next_us: int) -> bool:
     if before is None:
         _keep_other_rows(run, agent_id)
     folders: set[str] = set()
-    state, changed = page_files.publish(run, agent_id, path, text, folders, lease)
+    state, changed = page_files.publish(run, agent_id, path, text, folders, lease=lease)
     writing.sync_folders(workspace.root, folders)
     with database.transaction():
         lease.require()
@@ -247,22 +247,24 @@ def _write_log(run: Pass, agent_id: str) -> None:
     session also marked its pages stale, so neither a crash nor a hold loses them.
     """
     workspace, database = run.workspace, run.database
-    counts, states = pages.days(database, agent_id), pages.page_states(database, agent_id)
-    present = files.signatures(workspace.root, states) if run.outcome.full else {}
-    fit = {
-        path
-        for path, state in states.items()
-        if state.inputs_sha256 and (not run.outcome.full or state.signature == present.get(path))
-    }
+    counts = pages.days(database, agent_id)
+    expected = log_pages(agent_id, counts)
+    if run.outcome.full:
+        states = pages.page_states(database, agent_id)
+        present = files.signatures(workspace.root, states)
+        fit = {path for path, state in states.items() if state.inputs_sha256 and state.signature == present.get(path)}
+        stale, gone = expected - fit, states.keys() - expected - {head_page(agent_id), dream_page(agent_id)}
+    else:
+        moved = log_pages(agent_id, {day for agent, day in run.outcome.change.days if agent == agent_id})
+        stale, gone = moved & expected, moved - expected
     texts: dict[str, str] = {}
     for day in counts:
-        if (path := day_page(agent_id, day)) not in fit:
+        if (path := day_page(agent_id, day)) in stale:
             texts[path] = day_text(agent_id, day, *pages.day_lines(database, agent_id, day))
     for month in sorted({day[:7] for day in counts}, reverse=True):
-        if (path := month_page(agent_id, month)) not in fit:
+        if (path := month_page(agent_id, month)) in stale:
             inside = [(day, count) for day, count in counts.items() if day[:7] == month]
             texts[path] = month_text(agent_id, month, inside)
-    gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
     folders: set[str] = set()
     written: dict[str, PageState] = {}
     for path in (*texts, *sorted(gone)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -56,7 +57,8 @@ _BACKLOG = 64  # clients that connect before the server is ready wait a moment
 _GRACE = 1  # seconds for answers in progress
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _AT_ONCE = 4  # requests; each holds a thread and reads the index
-_CARRIED = ("agent", TOKEN)  # of the query: not passed to views
+_CARRIED = ("agent", "json", TOKEN)  # of the query: not passed to views
+_TABLES = ("sessions", "threads", "violations", "recall", "entities", "settings")  # which `?json=1` gives as JSON
 _REFUSED = {
     400: ("The form has too many fields, so nothing was done.", "go back and use the form of the page"),
     413: ("The form is too large, so nothing was done.", "go back and shorten the text"),
@@ -126,6 +128,10 @@ class _Pages:
         except OSError as error:
             hint = "check permissions and free space, then try again"
             page = _message_page(503, error.strerror or type(error).__name__, hint, str(error.filename or ""))
+        if "json" in request.query_params and page.template in _TABLES:
+            # No markup, whoever reads it.
+            text = json.dumps(formatting.plain(page.data), indent=1).replace("<", "\\u003c")
+            return Response(text, page.status, media_type="application/json")
         return self._shown(frame, shown, page)
 
     def _frame(self, request: Request) -> dict[str, Any]:

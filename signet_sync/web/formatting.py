@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import date
 from difflib import unified_diff
 from functools import cache, partial
@@ -55,6 +56,21 @@ def _show_value(value: Any) -> Any:
     if value is None:
         return ""
     return spell_out_unseen(value) if isinstance(value, str) else value
+
+
+def plain(value: Any) -> Any:
+    """Returns the values of a page as those of JSON: named tuples as objects, texts of Markdown as written."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | range):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return getattr(value, "text", str(value))
 
 
 def spell_out_unseen(text: str) -> str:

@@ -72,11 +72,15 @@ def test_each_worktree_has_its_branch_and_git_lists_which_are_there(made: Path) 
         if packed:
             git(made, "pack-refs", "--all")
         for place in (made, tree, detached):
-            assert list_standing(str(place), {"main", "ada/wick", "gone"} | hostile) == {"main", "ada/wick"}
+            assert list_standing(str(place), {"main", "ada/wick", "gone"} | hostile, set()) == {"main", "ada/wick"}
+            assert list_standing(str(place), set(), {str(tree), str(detached), str(made), "/etc"}) == {
+                str(tree),
+                str(detached),
+            }
     git(made, "worktree", "remove", "--force", str(tree))
     git(made, "branch", "-D", "ada/wick")
-    assert list_standing(str(made), {"main", "ada/wick"}) == {"main"}
-    assert list_standing(str(made.parent), {"main"}) == list_standing(str(tree), {"main"}) == set()
+    assert list_standing(str(made), {"main", "ada/wick"}, {str(tree)}) == {"main"}
+    assert list_standing(str(made.parent), {"main"}, set()) == list_standing(str(tree), {"main"}, set()) == set()
 
 
 @needs_git

@@ -146,3 +146,16 @@ def test_what_is_not_known_or_not_there_any_more_is_as_before(story: Story) -> N
         git(story.main, "branch", "-D", branch)
     text = story.told(story.main)
     assert everything(text) and heads(text)[0].startswith("**tidepool** (done"), "they are gone: merged or given up"
+
+
+def test_worktrees_without_a_branch_are_told_apart(story: Story, tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "two"
+    for number, place in enumerate((first, second)):
+        git(story.main, "worktree", "add", "--detach", str(place))
+        report = f"Outcome: try {number} of tidepool reads the tides\nNext: finish the table number {number} of tides"
+        story.session(place, f"Try number {number}.", report)
+    for number, place in enumerate((first, second)):
+        text = story.told(place)
+        assert heads(text)[0].startswith(f"**tidepool** (in worktree {place.name}"), text
+        assert f"ry {number} of" in heads(text)[0] and f"- next: finish the table number {number}" in text
+        assert f"- next: finish the table number {1 - number}" not in text, text

@@ -105,9 +105,33 @@ def reverted(repository: Path) -> None:
     run(repository, "revert", "--no-edit", "HEAD")
 
 
+def deleted(repository: Path) -> None:
+    run(repository, "switch", "-q", "main")
+    run(repository, "branch", "-qD", "pier")
+
+
 def squashed(repository: Path) -> None:
     run(repository, "switch", "-q", "main")
     change(repository, "src/lamp.py", subject=f"{SUBJECT} (#7)")
+    run(repository, "branch", "-qD", "pier")
+
+
+def merged(repository: Path) -> None:
+    run(repository, "switch", "-q", "main")
+    run(repository, "merge", "-q", "--no-ff", "-m", "Bring it", "pier")
+    run(repository, "branch", "-qd", "pier")
+
+
+def pushed(repository: Path) -> None:
+    run(repository, "update-ref", "refs/remotes/origin/pier", "pier~1")
+    deleted(repository)
+
+
+def collected(repository: Path) -> None:
+    """As on a machine that never had the commit."""
+    deleted(repository)
+    run(repository, "reflog", "expire", "--expire=all", "--all")
+    run(repository, "gc", "-q", "--prune=all")
 
 
 def ages(repository: Path) -> None:
@@ -119,6 +143,7 @@ def ages(repository: Path) -> None:
 
 
 ONE, TWO = (f"{count} of its files changed since" for count in (1, 2))
+GONE = "its branch is gone"
 CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "nothing": (lambda _: None, {}),
     "two files": (lambda at: change(at, "src/lamp.py", "src/wick.py", "far.py"), {LAMP: ONE, WICK: TWO}),
@@ -128,7 +153,9 @@ CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "not committed": (lambda at: (at / "src/lamp.py").write_text("new"), {}),
     "reverted": (reverted, dict.fromkeys((LAMP, WICK, DARK, FAR), "reverted by HEAD")),
     "reverted twice": (lambda at: [reverted(at), reverted(at)], {LAMP: ONE, WICK: ONE}),
-    "merged by another name": (squashed, {}), "many commits": (ages, {}),
+    "branch deleted": (deleted, dict.fromkeys((LAMP, WICK, DARK, FAR), GONE)),
+    "merged by another name": (squashed, {}), "merged": (merged, {}), "on a remote": (pushed, {}),
+    "never here": (collected, {}), "many commits": (ages, {}),
     "broken": (lambda at: [change(at, "src/lamp.py"), (at / ".git/HEAD").write_text("broken")], {}),
 }  # fmt: skip
 
@@ -140,7 +167,7 @@ def test_what_may_be_out_of_date(vault: Vault, lantern: Path, case: str) -> None
     found = told(vault, lantern)
     by = run(lantern, "rev-parse", "HEAD")[:8] if case == "reverted" else ""
     assert found == {text: mark.replace("HEAD", by) for text, mark in expected.items()}
-    assert told(vault, lantern / "src") == {} or case == "reverted"
+    assert told(vault, lantern / "src") == {} or case in ("reverted", "branch deleted")
 
 
 STUBS = {

@@ -387,3 +387,14 @@ def test_the_server_listens_on_loopback_and_ends_at_once(
         assert process.wait(timeout=120) == 0
     assert process.stderr is not None and process.stderr.read() == ""
     until(lambda: not Path(f"/proc/{process.pid}/fd").exists())
+
+
+# ── tables as JSON ──
+
+
+@pytest.mark.parametrize("view", ["sessions", "threads", "violations", "recall", "entities", "settings"])
+def test_a_table_links_to_its_values_as_json(vault: Vault, view: str) -> None:
+    someone = visitor(vault.root)
+    assert f'href="/{view}?json=1"' in someone.get(f"/{view}").text
+    answer = someone.get(f"/{view}?json=1")
+    assert answer.headers["content-type"] == "application/json" and "<" not in answer.text and answer.json()

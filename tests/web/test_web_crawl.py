@@ -94,7 +94,7 @@ def crawl(guest: TestClient, begin: str) -> dict[str, Elements]:
         assert not [tag for tag, _ in page.found if tag == "b"], address
         for link in dict.fromkeys(page.links):
             kind = re.sub(r"[a-z2-7]{12,16}|%\w\w|\d", "", link.partition("#")[0])
-            if link.startswith("/") and link not in (*found, *waiting) and kinds[kind] < ALIKE:
+            if link.startswith("/") and link not in (*found, *waiting) and kinds[kind] < ALIKE and "json=1" not in link:
                 kinds[kind] += 1
                 waiting.append(link)
     return found

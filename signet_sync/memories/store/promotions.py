@@ -88,6 +88,19 @@ def newest(database: Database) -> str:
     return found or ""
 
 
+def fingerprint(database: Database, agent_id: str) -> str:
+    """Returns a value that changes whenever an agent's DREAMS.md would; empty without sweeps. Reads no text."""
+    number, last, rose = next(
+        database.execute(
+            "select count(*), max(sweep_id), sum(promoted) from dream_sweeps where agent_id = ?", (agent_id,)
+        )
+    )
+    if not number:
+        return ""
+    left = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return f"{number} {last} {rose} {left}"
+
+
 def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
     """Returns the instant of an agent's newest sweep, or of the newest until a given time."""
     found: int | None = database.value(
