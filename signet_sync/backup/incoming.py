@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -35,31 +36,20 @@ from signet_sync.sync.workspace import Eraser, Request, Workspace
 
 
 @dataclass(slots=True)
-class DroppedRows:
-    """What was dropped: removed sessions, forgotten memories, undone removals.
-
-    `goes` are files here that an imported removal deletes.
-    """
-
-    sessions: int = 0
-    memories: int = 0
-    undone: int = 0
-    goes: tuple[str, ...] = ()
-    agents: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
 class Incoming:
     """Rows of a backup in a database of their own, with the id of their workspace and when they were written.
 
-    `invalid` counts, by table, rows that signet-sync cannot have written; `dropped` is what was dropped so far.
+    `invalid` counts, by table, rows that signet-sync cannot have written; `left_out` what was dropped, as gone since,
+    of these `agents`. `goes` are files here that an imported removal deletes.
     """
 
     rows: Database
     workspace: str
     made_at: str | None = None
     invalid: dict[str, int] = field(default_factory=dict)
-    dropped: DroppedRows = field(default_factory=DroppedRows)
+    left_out: Counter[str] = field(default_factory=Counter)
+    agents: set[str] = field(default_factory=set)
+    goes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -98,26 +88,25 @@ def _sound(
 
 def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
     """Drops what was removed or forgotten here, and what the imported removals cover; a second call nothing more."""
-    rows, dropped = incoming.rows, incoming.dropped
+    rows = incoming.rows
     undone = tombstones_files.list_lifted(workspace.root, tombstones_store.list_mirrored(rows))
     with rows.transaction():
         for tombstone in undone:
             tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
-        dropped.undone += len(undone)
+        incoming.left_out["undone_removals"] += len(undone)
         here = removals.all_tombstones(workspace)
         imported = {one.key: one for one in tombstones_store.list_mirrored(rows)}
         # Of two for the same token, the one of this workspace counts.
         tombstones = list({**imported, **here}.values())
         if tombstones:
-            _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
-        _drop_forgotten(workspace, rows, dropped)
+            _drop_sessions(incoming, tombstones, now_us, workspace.pipeline.erasers)
+        _drop_forgotten(workspace, incoming)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
-    dropped.goes = tuple(_list_going(workspace, [one for one in tombstones if here.get(one.key) != one], now_us))
+    incoming.goes = tuple(_list_going(workspace, [one for one in tombstones if here.get(one.key) != one], now_us))
 
 
-def _drop_sessions(
-    rows: Database, tombstones: Sequence[Tombstone], now_us: int, dropped: DroppedRows, erasers: Iterable[Eraser]
-) -> None:
+def _drop_sessions(incoming: Incoming, tombstones: Sequence[Tombstone], now_us: int, erasers: Iterable[Eraser]) -> None:
+    rows = incoming.rows
     scopes: dict[tuple[str, str], set[str]] = {}
     counting = Tombstones(tombstones)
     for seal in [Seal(*row) for row in rows.execute("select * from seals")]:
@@ -125,21 +114,19 @@ def _drop_sessions(
             continue
         scopes.setdefault((seal.agent_id, seal.session_token), set()).add(seal.session_id)
     found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]
-    dropped.sessions += sum(len(ids) for _, _, ids in found)
-    dropped.agents |= {agent_id for agent_id, _, _ in found}
+    incoming.left_out["removed_sessions"] += sum(len(ids) for _, _, ids in found)
+    incoming.agents |= {agent_id for agent_id, _, _ in found}
     # For sessions that another tombstone covers under a different name.
     names = (tombstones_store.name_tombstone(*scope[:2], iso(now_us)).changed(session_ids=scope[2]) for scope in found)
     removals.remove_covered(rows, [*tombstones, *names], erasers)
 
 
-def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) -> None:
-    imported: dict[str, list[str]] = {}
-    for agent_id, memory_id in rows.execute("select agent_id, id from memories"):
-        imported.setdefault(agent_id, []).append(memory_id)
-    for agent_id, ids in imported.items():
-        if gone := sorted(memories.once_forgotten(workspace.database, agent_id, ids)):
-            memories.forget(rows, agent_id, gone)
-            dropped.memories += len(gone)
+def _drop_forgotten(workspace: Workspace, incoming: Incoming) -> None:
+    imported = list(incoming.rows.execute("select agent_id, id from memories order by 1, 2"))
+    for agent_id, some in groupby(imported, itemgetter(0)):
+        if gone := sorted(memories.once_forgotten(workspace.database, agent_id, [one for _, one in some])):
+            memories.forget(incoming.rows, agent_id, gone)
+            incoming.left_out["forgotten_memories"] += len(gone)
 
 
 def _list_going(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:

@@ -136,11 +136,11 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
 # ── bringing back ──
 
 
-def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
+def _drop_orphaned_marks(workspace: Workspace, agents: set[str], taken: dict[str, int]) -> None:
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
         before = count_rows(workspace.database)
-        nodes.forget_orphaned_marks(workspace.database, Orphans(set(), set(agents)))
+        nodes.forget_orphaned_marks(workspace.database, Orphans(set(), agents))
         for table, count in count_rows(workspace.database).items():
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
@@ -165,8 +165,8 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> tuple[d
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_recorded(workspace, live_store.list_handed_over(incoming.rows))
-        if incoming.dropped.agents and outcome.cliff is None:
-            _drop_orphaned_marks(workspace, incoming.dropped.agents, taken)
+        if incoming.agents and outcome.cliff is None:
+            _drop_orphaned_marks(workspace, incoming.agents, taken)
         back_up(workspace, iso(now_us))
         if before is not None:  # only now: the restored backup may be one of those deleted
             _rotate(workspace, before)

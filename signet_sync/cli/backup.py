@@ -101,22 +101,18 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
     with incoming.read_backup(path) as rows:
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
-        contains, dropped = incoming.count_rows(rows.rows), rows.dropped
+        contains = incoming.count_rows(rows.rows)
         with context.opened(lasting=True) as workspace:
             incoming.drop_removed(workspace, rows, context.now_us)
             if rows.workspace and rows.workspace != workspace.state.key:
                 context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
-            if dropped.goes and not yes:  # a removal that deletes files needs an answer everywhere
-                for one in () if context.as_json else dropped.goes:
+            if rows.goes and not yes:  # a removal that deletes files needs an answer everywhere
+                for one in () if context.as_json else rows.goes:
                     click.echo(f"  {one}", err=True)
-                files = count_noun(len(dropped.goes), "file")
+                files = count_noun(len(rows.goes), "file")
                 context.confirm(f"a removal in it covers files here: delete {files} for good?", yes=False)
             taken, before, waiting = backup_operations.merge_rows(workspace, rows, context.now_us)
-    left_out = {
-        "removed_sessions": dropped.sessions,
-        "forgotten_memories": dropped.memories,
-        "undone_removals": dropped.undone,
-    }
+    left_out = {name: rows.left_out[name] for name in ("removed_sessions", "forgotten_memories", "undone_removals")}
     if waiting:
         context.say(f"pages are updated by the next pass: {waiting}")
 
@@ -135,7 +131,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
         "rows": taken,
         "total": sum(taken.values()),
         "left_out": left_out,
-        "removed_files": list(dropped.goes),
+        "removed_files": list(rows.goes),
         "before": before,
     }
     context.answer(document, show)

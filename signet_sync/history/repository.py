@@ -143,25 +143,19 @@ def _strange_entry(dot: str) -> str:
     return ""
 
 
-_BUSY = {
-    "index.lock": "another git command is running, or died and left `.git/index.lock`",
-    "HEAD.lock": "another git command is running, or died and left `.git/HEAD.lock`",
-    "MERGE_HEAD": "a merge is not finished",
-    "CHERRY_PICK_HEAD": "a cherry-pick is not finished",
-    "REVERT_HEAD": "a revert is not finished",
-    "BISECT_LOG": "a bisection is not finished",
-    "rebase-merge": "a rebase is not finished",
-    "rebase-apply": "a rebase is not finished",
-    "sequencer": "a cherry-pick or revert is not finished",
-}
+# What git leaves in its folder while a command, a merge, a rebase or the like is not finished, or died.
+_BUSY = (
+    "index.lock", "HEAD.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge",
+    "rebase-apply", "sequencer",
+)  # fmt: skip
 
 
 def refuse_busy(root: str) -> None:
     """Raises `RepositoryRefused` (`history-busy`) if a git operation is unfinished, or `HEAD` is not `main`."""
     if not is_on_main(root):
         raise busy("HEAD is not on our branch; `git switch main` returns to it")
-    if why := next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(root, ".git", name))), ""):
-        raise busy(why)
+    if found := next((name for name in _BUSY if os.path.lexists(os.path.join(root, ".git", name))), ""):
+        raise busy(f"a git operation is not finished, or died and left `.git/{found}`")
 
 
 def busy(reason: str) -> RepositoryRefused:

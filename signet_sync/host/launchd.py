@@ -28,7 +28,7 @@ BASE_LABEL = "dev.signet-sync.agent"
 
 
 def render(run: Sequence[str], name: str, environment: Mapping[str, str]) -> str:
-    """Returns the text of an agent; see `service.render`."""
+    """Returns the text of an agent that runs a command. Raises `UsageError` for what it cannot contain."""
     for word in (*run, *environment.values()):
         check_nameable(word)
     unit = plistlib.loads(template("dev.signet-sync.agent.plist").encode("utf-8"))

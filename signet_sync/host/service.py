@@ -8,9 +8,8 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from signet_sync.errors import UsageError
 from signet_sync.host import launchd, systemd
-from signet_sync.host.service_manager import BASE_NAME, Kind, ServiceChange, ServiceState
+from signet_sync.host.service_manager import BASE_NAME, ServiceChange, ServiceState
 
 # Where the agent finds its files; without them it would use other paths than the shell that installed it.
 PASSED_ON = (
@@ -27,29 +26,6 @@ def service_name(workspace: str, *, default: str) -> str:
     return f"{BASE_NAME}-{slug}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:8]}"
 
 
-def render(
-    kind: Kind,
-    *,
-    executable: Sequence[str],
-    workspace: str,
-    name: str,
-    environment: Mapping[str, str] | None = None,
-    network: bool = False,
-) -> str:
-    """Returns the unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
-
-    `environment` is passed to the agent; `network` lets it call a language model. Raises `UsageError` for what a unit
-    cannot contain.
-    """
-    if not executable or not os.path.isabs(executable[0]):
-        raise UsageError("a service needs the absolute path of the program", hint="name it from its root folder on")
-    passed = dict(sorted((environment or {}).items()))
-    workspace = os.path.realpath(workspace)
-    if kind == "launchd":
-        return launchd.render([*executable, "--workspace", workspace, "run"], name, passed)
-    return systemd.render(executable, workspace, passed, network=network)
-
-
 def install(
     *,
     executable: Sequence[str],
@@ -58,17 +34,17 @@ def install(
     network: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> ServiceChange:
-    """Writes, enables and starts the unit; returns what it did and what is left to do.
+    """Writes, enables and starts the unit of one workspace; returns what it did and what is left to do.
 
-    Raises `UsageError` for what a unit cannot contain, `OSError` if its file cannot be written.
+    `executable` is the command before signet-sync's own arguments, its program an absolute path; `network` lets the
+    agent call a language model. Raises `UsageError` for what a unit cannot contain, `OSError` if its file cannot be
+    written.
     """
-    kind: Kind = "launchd" if _is_macos() else "systemd"
-    passed = {key: environ[key] for key in PASSED_ON if environ.get(key)}
-    text = render(kind, executable=executable, workspace=workspace, name=name, environment=passed, network=network)
-    if kind == "launchd":
-        return launchd.install(text, name, environ)
     run = [*executable, "--workspace", os.path.realpath(workspace), "run"]
-    return systemd.install(text, name=name, run=run, environ=environ)
+    passed = {key: environ[key] for key in sorted(PASSED_ON) if environ.get(key)}
+    if _is_macos():
+        return launchd.install(launchd.render(run, name, passed), name, environ)
+    return systemd.install(systemd.render(run, passed, network=network), name=name, run=run, environ=environ)
 
 
 def uninstall(*, name: str, environ: Mapping[str, str] = os.environ) -> ServiceChange:

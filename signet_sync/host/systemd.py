@@ -43,18 +43,17 @@ def systemd_quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
-def render(executable: Sequence[str], workspace: str, environment: Mapping[str, str], *, network: bool) -> str:
-    """Returns the text of a unit; see `service.render`."""
-    if re.search(r"[\\\"']", executable[0]):
+def render(run: Sequence[str], environment: Mapping[str, str], *, network: bool) -> str:
+    """Returns the text of a unit that runs a command. Raises `UsageError` for what it cannot contain."""
+    if re.search(r"[\\\"']", run[0]):
         raise UsageError(
             "systemd starts no program with quotes or backslashes in its path",
-            path=executable[0],
+            path=run[0],
             hint="install signet-sync elsewhere, or start `signet-sync run` by other means",
         )
     shipped = template("signet-sync.service")
-    run = [*executable, "--workspace", workspace, "run"]
     lines = {
-        "Description": [f"signet-sync ({workspace.replace('%', '%%')})"],
+        "Description": [f"signet-sync ({(workspace_of(run) or '').replace('%', '%%')})"],
         "ExecStart": [":" + " ".join(systemd_quote(word) for word in run)],
         "Environment": [
             shipped.partition("\nEnvironment=")[2].partition("\n")[0],
@@ -91,7 +90,7 @@ def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, s
             "# it runs while you are logged in; lingering lets it run from boot on and after logging out:",
             shlex.join(["loginctl", "enable-linger", user_name()]),
         ]
-    done.running = _active(_facts(environ, unit)) is True
+    done.running = _active(environ, unit) is True
     return done
 
 
@@ -108,7 +107,7 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     done.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
     # Only a failed unit is still listed now; for any other this fails, without harm.
     _call(environ, "reset-failed", unit)
-    done.running = _active(_facts(environ, unit)) is True
+    done.running = _active(environ, unit) is True
     return done
 
 
@@ -116,10 +115,8 @@ def list_installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     """Yields all our units of this user."""
     ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}})?\.service")
     for file in filter(ours.fullmatch, names_in(_folder(environ))):
-        path, facts = os.path.join(_folder(environ), file), _facts(environ, file)
-        yield ServiceState(
-            file.removesuffix(".service"), workspace_of(read_command(path, environ)), path, _active(facts)
-        )
+        name, path = file.removesuffix(".service"), os.path.join(_folder(environ), file)
+        yield ServiceState(name, workspace_of(read_command(path, environ)), path, _active(environ, file))
 
 
 def restart_command(state: ServiceState) -> str:
@@ -167,15 +164,10 @@ def _command(*arguments: str) -> str:
     return shlex.join(["systemctl", "--user", *arguments])
 
 
-def _facts(environ: Mapping[str, str], unit: str) -> dict[str, str]:
-    """Returns properties of a unit; empty if the manager is not available."""
+def _active(environ: Mapping[str, str], unit: str) -> bool | None:
+    """Returns whether a unit is active, None if the manager is not available; waiting for a restart does not count."""
     answer = _call(environ, "show", unit, "--property=ActiveState,SubState")
-    pairs = (line.partition("=") for line in answer.out.splitlines()) if answer.ok else ()
-    return {key: value for key, _, value in pairs}
-
-
-def _active(facts: Mapping[str, str]) -> bool | None:
-    """Returns whether a unit is active; waiting for a restart does not count."""
+    facts = dict(line.split("=", 1) for line in answer.out.splitlines() if "=" in line) if answer.ok else {}
     if not facts.get("ActiveState"):
         return None
     return facts["ActiveState"] in ("active", "reloading", "activating") and facts.get("SubState") != "auto-restart"

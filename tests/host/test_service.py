@@ -13,14 +13,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import UsageError
-from signet_sync.host import service, service_manager, systemd
+from signet_sync.host import launchd, service, service_manager, systemd
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = 'My "vau\'t" 100%h $HOME ${x}\\y\\x41: ü – 日本 ;#'
@@ -99,9 +98,8 @@ def assert_clean(runtime: Path, unit: Path) -> None:
     assert (judged.returncode, judged.stdout, judged.stderr) == (0, "", "")
 
 
-def rendered(workspace: str = "/w", executable: list[str] | None = None, **more: Any) -> str:
-    command = executable or [sys.executable, "-I", "-m", "signet_sync"]
-    return service.render("systemd", executable=command, workspace=workspace, name="signet-sync", **more)
+def rendered(workspace: str = "/w", executable: str = sys.executable, network: bool = False, **environment: str) -> str:
+    return systemd.render([executable, "--workspace", workspace, "run"], environment, network=network)
 
 
 @needs_analyze
@@ -151,7 +149,7 @@ def test_what_a_unit_cannot_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         systemd.systemd_quote(text)
     with pytest.raises(UsageError):
-        service.render("launchd", executable=["/bin/x", text], workspace="/w", name="signet-sync")
+        launchd.render(["/bin/x", text], "signet-sync", {})
 
 
 # ── rendering ──
@@ -164,7 +162,7 @@ def test_rendered_units_are_clean(workspace: str, tmp_path: Path) -> None:
     program.parent.mkdir()
     shutil.copy("/bin/true", program)
     unit = tmp_path / "signet-sync.service"
-    unit.write_text(rendered(workspace, [str(program)], environment={"XDG_STATE_HOME": "/home/tess/" + NASTY}))
+    unit.write_text(rendered(workspace, str(program), XDG_STATE_HOME="/home/tess/" + NASTY))
     assert_clean(tmp_path, unit)
     assert systemd.read_command(str(unit), {}) == [str(program), "--workspace", workspace, "run"]
 
@@ -175,31 +173,31 @@ def test_only_who_asks_a_model_has_a_network() -> None:
 
 
 def test_a_link_is_resolved_and_moved_settings_are_passed_on(machine: Machine) -> None:
+    machine.program("systemctl", ANSWERS)
+    machine.environ["SIGNET_CONFIG"] = "/my own.toml"
     link = machine.home / "link"
     link.symlink_to(machine.workspace)
-    unit = rendered(str(link), environment={"SIGNET_CONFIG": "/my own.toml"})
+    unit = Path(machine.install(link).path or "").read_text()
     assert f"--workspace {machine.workspace} run\n" in unit and str(link) not in unit
     assert 'Environment="SIGNET_CONFIG=/my own.toml"\n' in unit
 
 
 def test_rendered_plist_holds_exact_paths() -> None:
     workspace = "/Users/tess/" + NASTY + "<&>"
-    text = service.render(
-        "launchd", executable=["/opt/x/bin/signet-sync"], workspace=workspace, name="signet-sync-notes-0a1b2c3d",
-        environment={"SIGNET_CONFIG": "/c.toml"},
-    )  # fmt: skip
+    run = ["/opt/x/bin/signet-sync", "--workspace", workspace, "run"]
+    text = launchd.render(run, "signet-sync-notes-0a1b2c3d", {"SIGNET_CONFIG": "/c.toml"})
     unit = plistlib.loads(text.encode())
     assert unit["Label"] == "dev.signet-sync.agent.notes-0a1b2c3d"
-    assert unit["ProgramArguments"] == ["/opt/x/bin/signet-sync", "--workspace", workspace, "run"]
+    assert unit["ProgramArguments"] == run
     assert unit["EnvironmentVariables"]["SIGNET_CONFIG"] == "/c.toml"
     assert unit["StandardErrorPath"].endswith("/Library/Logs/signet-sync-notes-0a1b2c3d.log")
     assert "@HOME@" not in text
 
 
-@pytest.mark.parametrize("program", ["signet-sync", "./signet-sync", "/o'brien/signet-sync", '/a"b/x', "/a\\x41"])
+@pytest.mark.parametrize("program", ["/o'brien/signet-sync", '/a"b/x', "/a\\x41"])
 def test_a_program_that_systemd_does_not_start_is_refused(program: str) -> None:
     with pytest.raises(UsageError):
-        rendered(executable=[program])
+        rendered(executable=program)
 
 
 # ── installing with systemd ──
