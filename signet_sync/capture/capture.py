@@ -188,10 +188,10 @@ def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str)
                 yield one, prompt.at, prompt.at <= conversation.copied_until
 
     held = HeldExchanges(workspace.database, agent_id, conversation.session_id, conversation.origin)
-    copies, rest = held.copies(exchanges()), entries
-    if copies.number:
-        last, end = places[copies.number - 1], [*places, len(entries)][copies.number]
-        rest = (*entries_after_text(entries[last:end], copies.text), *entries[end:])
+    (copies, text), rest = held.count_copies(exchanges()), entries
+    if copies:
+        last, end = places[copies - 1], [*places, len(entries)][copies]
+        rest = (*entries_after_text(entries[last:end], text), *entries[end:])
     rest = tuple(
         entry
         for entry in rest

@@ -106,11 +106,7 @@ class Intake:
             captured = self._capture_session(last)
             if captured is not None:
                 self._add(captured)
-            if captured is not None and last.event == "compact" and not captured.wrote and last.tries == 1:
-                # Harnesses write the record of a compaction after they have told of it.
-                spool.retry_later(last, now_us)
-            else:
-                spool.finish(last)
+            spool.finish(last)
         except UsageError as error:
             # Waiting cannot help: the session was removed, or the file is not a transcript.
             logger.warning("{} of {} {}: refused, {}", last.event, last.harness, whose, error.code)

@@ -40,16 +40,6 @@ class Exchange(NamedTuple):
         return (self.line, self.at) == (other.line, other.at) and len(answers) < 2
 
 
-class Copies(NamedTuple):
-    """How many exchanges of a transcript are copies, and a text that has the last of them.
-
-    Without a text nobody knows where that exchange ends in the original: all of it is a copy.
-    """
-
-    number: int = 0
-    text: str = ""
-
-
 def exchanges_of(turns: Iterable[SpokenTurn], *, answers: bool = True) -> Iterator[Exchange]:
     """Yields the exchanges of sanitized turns; `answers`: all that follows a prompt is among the turns."""
     turns = list(turns)
@@ -102,16 +92,18 @@ class HeldExchanges:
             self._origin.append(("", [*exchanges_of(SpokenTurn(*turn[1:]) for turn in running)]))
         self._read: dict[str, Sequence[Exchange]] = {}
 
-    def copies(self, exchanges: Iterable[tuple[Exchange, int, bool]]) -> Copies:
-        """Counts the copies with which a transcript begins; each exchange with its time in µs, and whether it may be
-        from `origin`.
+    def count_copies(self, exchanges: Iterable[tuple[Exchange, int, bool]]) -> tuple[int, str]:
+        """Counts the copies with which a transcript begins, and returns a text that has the last of them.
+
+        Each exchange comes with its time in µs, and whether it may be from `origin`. Without a text nobody knows where
+        the last one ends in the original: all of it is a copy.
         """
-        found = Copies()
+        found = 0, ""
         for number, (one, at_us, copied) in enumerate(exchanges, 1):
             text = self._holder(one, at_us, copied=copied and bool(self._token))
             if text is None:
                 break
-            found = Copies(number, text)
+            found = number, text
         return found
 
     def has_compaction(self, at_us: int, text: str) -> bool:

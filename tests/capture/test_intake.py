@@ -116,19 +116,6 @@ def test_a_session_that_ends_is_in_the_vault_a_moment_later(vault, talk):
     sound(vault)
 
 
-def test_a_compaction_that_has_no_record_yet_is_looked_for_again_a_minute_later(vault, talk):
-    put(vault, talk, "compact")
-    assert take(vault).failed == [] and jobs(vault) == ["compact"]
-    talk.compacted("The newest one.", 2001)
-    take(vault, later=61)
-    assert segments(vault, "compaction") == ["The newest one."] and jobs(vault) == []
-    assert fields(vault, written(vault, "compaction")[0])["captured_at"] == at(2001)
-    put(vault, talk, "compact")
-    for later in (0, 61):
-        take(vault, later=later)
-    assert jobs(vault) == [], "it is not waited for for ever"
-
-
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions whose transcripts were read, in order."""

@@ -7,7 +7,6 @@ session did is read from the names that the parser gives to tools (`digest.deeds
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 
 from signet_sync.capture import harnesses
@@ -25,13 +24,9 @@ if TYPE_CHECKING:
 
 def names() -> tuple[str, ...]:
     """Returns the names of all harnesses, sorted."""
-    folders = {
-        entry.name
-        for place in harnesses.__path__
-        for entry in os.scandir(place)
-        if os.path.isfile(os.path.join(entry.path, "__init__.py"))
-    }
-    return tuple(sorted(folder.replace("_", "-") for folder in folders))
+    from pkgutil import iter_modules  # a hook knows its harness
+
+    return tuple(sorted(one.name.replace("_", "-") for one in iter_modules(harnesses.__path__) if one.ispkg))
 
 
 def hooked() -> tuple[str, ...]:

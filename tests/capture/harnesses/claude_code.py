@@ -167,14 +167,14 @@ CASES = {
     ),
     "a server's words for it": _refusal("mcp__pier__light", _NO, is_error=True),
     "a refusal that was printed": _refusal("Edit", f"cat: {_NO}", is_error=True),
-    "sub-agents are linked, and their launch is no result": case(
+    "the launch of a sub-agent is no result": case(
         [
             _said([_call("Agent", _GIVEN)], "a1"),
             _user([_back("Async agent launched…")], "r1", "a1", toolUseResult={"isAsync": True, "agentId": "a7"}),
             _said([_call("Task", _GIVEN, "t2")], "a2", "r1"),
             _user([_back(_REPORT, "t2")], "r2", "a2", toolUseResult={"agentId": "a8"}),
         ],
-        "subagent look around (agent a7)", "subagent look around (agent a8)", "result Found.",
+        "subagent look around", "subagent look around", "result Found.",
     ),
     "a sub-agent's file": case(
         [_user("Look.", "u1", isSidechain=True, agentId="a7")], "user Look.",

@@ -74,7 +74,6 @@ class _ClaudeCodeReader(LineReader):
         self.entrypoints: set[str] = set()
         self.sessions: dict[str, None] = {}
         self.projects: dict[str, str] = {}
-        self.agents: dict[str, str] = {}
         self.agent_id = self.tip = self.leaf = ""
         self.boundary = -1  # the place of a compaction that waits for its summary
 
@@ -161,11 +160,10 @@ class _ClaudeCodeReader(LineReader):
 
     def _result(self, block: Mapping[str, Any], details: Mapping[str, Any]) -> None:
         call = text_of(block.get("tool_use_id"))
-        if agent_id := text_of(details.get("agentId")):
-            self.agents[call] = one_line(agent_id, 80)
-            if details.get("isAsync") is True:
-                return
-        texts = [text for text in texts_of(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
+        of_agent = bool(details.get("agentId"))
+        if of_agent and details.get("isAsync") is True:  # launched; what it found comes as a notification
+            return
+        texts = [text for text in texts_of(block.get("content")) if not (of_agent and text.startswith(_AGENT_NOTE))]
         text, _ = _TAGS.split(drop_injected("\n".join(texts)))
         failed = block.get("is_error") is True
         # A server of somebody else words its own failures.
@@ -218,11 +216,7 @@ class _ClaudeCodeReader(LineReader):
         if aside:
             self.parent, self.session = self.session or UNNAMED, self.agent_id or self.stem.removeprefix("agent-")
         self.stem = ""  # it does not name the session
-        chosen = [entry for turn in turns for entry in self.entries[turn.first : turn.end]]
-        for place, entry in enumerate(chosen):
-            if entry.kind == "subagent" and (agent_id := self.agents.get(entry.call)):
-                chosen[place] = replace(entry, text=f"{entry.text} (agent {agent_id})".strip())
-        return chosen
+        return [entry for turn in turns for entry in self.entries[turn.first : turn.end]]
 
     def _find_dead(self, turns: Iterable[_Turn]) -> set[str]:
         """Returns the records of branches that a rewind abandoned.
