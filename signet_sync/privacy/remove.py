@@ -281,15 +281,23 @@ def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
+_BEGINNING = 6  # characters of a name that may stand for it
+
+
 def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
-    One that was lifted already is returned as well: who asks may not have heard the answer. Raises `UsageError` if
-    there is no such tombstone.
+    The beginning of a token or id stands for the only one that begins so. One that was lifted already is returned as
+    well: who asks may not have heard the answer. Raises `UsageError` if there is no such tombstone.
     """
     standing, lifted = all_tombstones(workspace), tombstones_files.read_lifted(workspace.root)
     every = [one for one in (*standing.values(), *lifted.values()) if one.agent_id == agent_id]
+    known = {one for tombstone in every for one in (tombstone.session_token, *tombstone.session_ids)}
     derived = token_of(agent_id, name)
+    if len(name) >= _BEGINNING and known.isdisjoint((name, derived)):
+        begun = [one for one in known if one.startswith(name)]
+        begun = begun or tombstones_store.find_remembered(workspace.database, agent_id, name)
+        name = begun[0] if len(begun) == 1 else name
     for tombstone in every:
         whole = tombstone.session_token in (name, derived) or (
             name in tombstone.removed_paths and len(tombstone.session_ids) < 2
@@ -302,7 +310,8 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             return Undo(tombstone, ids, path, present, earlier=standing.get(tombstone.key) != tombstone)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the session's key or id, or the 16 characters of the session in the tombstone's file name",
+        hint="give the session's key or id, the 16 characters of the session in the tombstone's file name, or the "
+        "beginning of one",
         code="unknown-tombstone",
     )
 

@@ -220,6 +220,8 @@ def marks_of_removed(
     for scope in scopes:
         agent_id, token = scope[:2]
         known = session_texts.list_derived_handles(database, scope, scopes)
+        if known:  # by the beginning of its id a person names the session to lift its removal
+            known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
         exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
         marks = found[agent_id, token] = marks_of(agent_id, token, exchanges)
         marks.update(forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in known)

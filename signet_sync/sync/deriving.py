@@ -138,8 +138,12 @@ def drain(
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
-    """Publishes what is stale; a file that cannot be written now does not hold up the others."""
-    for publisher in publishers:
+    """Publishes what is stale, unless it waits for others; a file that cannot be written now does not hold these up."""
+    workspace = run.workspace
+    if workspace.unshown is not None and not run.outcome.full:
+        workspace.unshown.add(run.outcome.change)
+        return
+    for publisher in publishers if run.request.project and not workspace.touch_nothing else ():
         for key in publisher.stale(run):
             try:
                 publisher.publish(run, key)

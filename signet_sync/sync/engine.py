@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
@@ -27,7 +27,7 @@ from signet_sync.sync.indexing import index, record
 from signet_sync.sync.reading import BULK_FROM
 from signet_sync.sync.store import passes
 from signet_sync.sync.store import tombstones as tombstones_store
-from signet_sync.sync.workspace import Outcome, Pass, Publisher, Request, Workspace
+from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
 
 # With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
 FEW_SOURCES = 1_000
@@ -60,7 +60,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
             _derive(run)
             if not run.outcome.unread:
                 break
-            _show(run, (publisher for publisher in pipeline.publishers if publisher.early))
+            publish(run, (publisher for publisher in pipeline.publishers if publisher.early))
+            _record(run)
             run.outcome.change.sources.clear()
         if run.outcome.read > BULK_FROM:
             batches.merge_all(run.database)
@@ -70,7 +71,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
                 stage.run(run)
         if run.outcome.cliff is None:
             _record(run)
-        _show(run, pipeline.publishers)
+        publish(run, pipeline.publishers)
+        _record(run)
         if run.outcome.whole:
             _remember(run)
     run.outcome.elapsed_ms = (time.perf_counter() - started) * 1000
@@ -90,8 +92,9 @@ def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[No
             run_pass(workspace, Request(now_us()))
         elif change.agents or change.days:
             with state_dir.workspace_lock(workspace.state, Request(0).patience):
-                request = Request(now_us(), frozenset())
-                _show(Pass(workspace, request, Outcome(change=change)), workspace.pipeline.publishers)
+                run = Pass(workspace, Request(now_us(), frozenset()), Outcome(change=change))
+                publish(run, workspace.pipeline.publishers)
+                _record(run)
                 with workspace.database.transaction():
                     passes.put(workspace.database, "pages_due", 0)
 
@@ -112,14 +115,6 @@ def work_off(workspace: Workspace, request: Request) -> bool:
     with state_dir.workspace_lock(workspace.state, request.patience):
         deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
         return passes.anything_waits(workspace.database)
-
-
-def _show(run: Pass, publishers: Iterable[Publisher]) -> None:
-    if run.workspace.unshown is not None and not run.outcome.full:
-        run.workspace.unshown.add(run.outcome.change)
-    elif run.request.project and not run.workspace.touch_nothing:
-        publish(run, publishers)
-        _record(run)
 
 
 def _derive(run: Pass) -> None:

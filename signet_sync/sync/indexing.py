@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -17,7 +18,7 @@ from signet_sync.sync.reading import read_and_write
 from signet_sync.sync.store import artifacts, counts, passes, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import InForce, count_covered, enforce, read_in_force, remove_covered
-from signet_sync.sync.workspace import Outcome, Pass, Request, Workspace
+from signet_sync.sync.workspace import Deriver, Eraser, Outcome, Pass, Request, Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
@@ -98,8 +99,20 @@ def index(run: Pass) -> None:
         judging = judging._replace(accepted_gone=judging.accepted_gone | frozenset(gone))
     if removals.tombstones and not workspace.touch_nothing:
         enforce(workspace, plan, judging, run.outcome)
-    plan.judged += removals.judged
-    _apply(run, plan, judging, {} if request.rebuild else known)
+    # What is no news is left; a transaction is begun only if something moved.
+    known = {} if request.rebuild else known
+    plan.gone = [path for path in plan.gone if _is_news(path, known, judging)]
+    found = [*plan.judged, *removals.judged]
+    plan.judged = [j for j in found if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
+    pipeline, removed, full = workspace.pipeline, judging.tombstones.tombstones, run.outcome.full
+    erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
+    if erasing and passes.anything_waits(database):
+        run.outcome.change.add(deriving.drain(database, pipeline))
+    over = full and (passes.is_halted(database) or passes.get(database, "unread"))
+    stale = deriving.stale(database, pipeline) if full else []
+    if plan.read or plan.judged or plan.gone or request.rebuild or erasing or over or stale:
+        gathered = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
+        _write(run, plan, judging, known, gathered, stale)
     if run.outcome.read:
         run.outcome.seen = None  # no longer needed: everything found is written
 
@@ -169,39 +182,36 @@ def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
     )
 
 
-def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]) -> None:
-    """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved.
+def _write(
+    run: Pass,
+    plan: Plan,
+    judging: JudgeContext,
+    known: dict[str, Known],
+    gathered: Sequence[tuple[Eraser, Any]],
+    stale: Sequence[Deriver],
+) -> None:
+    """Writes rows, full text, seals, verdicts and links in one transaction.
 
     Each step needs those before it: what is removed leaves no seal to be judged by, judging tells what moved, and links
     and violations follow the verdicts.
     """
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed, change = workspace.pipeline, judging.tombstones.tombstones, outcome.change
-    gone = [path for path in plan.gone if _is_news(path, known, judging)]
-    named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
-    erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
-    if erasing and passes.anything_waits(database):
-        change.add(deriving.drain(database, pipeline))
-    over = outcome.full and (passes.is_halted(database) or passes.get(database, "unread"))
-    stale = deriving.stale(database, pipeline) if outcome.full else []
-    if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
-        return
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     whole = request.rebuild or (outcome.full and not known)
     # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
     complete = whole or (outcome.full and bool(passes.get(database, "unread")))
-    erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     with database.transaction():
         # 1. What removals cover goes.
-        conclusions = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
+        conclusions = [eraser.erase(run, removed, found) for eraser, found in gathered]
         touched, rows = remove_covered(database, removed, pipeline.erasers)
         # 2. Files are judged, and their rows written.
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, judging, known)
         # 3. Rows of files that are gone, or are no artifacts any more, go.
-        dropped, vanished = _judge_gone(request, gone, judging, unsettled)
-        _drop(run, dropped, named + vanished, known)
+        dropped, vanished = _judge_gone(request, plan.gone, judging, unsettled)
+        _drop(run, dropped, plan.judged + vanished, known)
         outcome.removed_rows += rows + tombstones_store.forget_returned(database)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
@@ -215,7 +225,7 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
         if not whole:
             deriving.queue(database, pipeline, change.sources)
-        if erasing:
+        if gathered:
             change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))
             for conclude in filter(None, conclusions):
                 conclude()

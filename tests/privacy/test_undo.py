@@ -81,9 +81,11 @@ def test_who_did_not_hear_the_answer_asks_again_and_gets_the_same(vault):
     assert not stone(vault).exists()
 
 
-def test_a_path_names_the_session_and_a_beginning_does_not(vault):
-    assert vault.call("remove", TOKEN[:8], "--undo").code == 2
-    assert undo(vault, f"memory/{made.summary(**numbered(1))[0]}", "--dry-run")["session_token"] == TOKEN
+def test_a_path_or_the_beginning_of_a_name_names_the_session(vault):
+    assert vault.call("remove", TOKEN[:5], "--undo").code == 2
+    for name in (f"memory/{made.summary(**numbered(1))[0]}", TOKEN[:6], ID[:8], ID[:11]):
+        assert undo(vault, name, "--dry-run")["session_token"] == TOKEN, name
+    assert undo(vault, TOKEN[:6])["lifted"]
 
 
 def test_a_backup_of_the_time_before_does_not_bring_the_removal_back(vault):

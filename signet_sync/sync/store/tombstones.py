@@ -35,6 +35,12 @@ def remember_marks(database: Database, agent_id: str, token: str, marks: Iterabl
     )
 
 
+def find_remembered(database: Database, agent_id: str, one: str) -> list[str]:
+    """Returns the tokens of the removals with which an id of this short form went."""
+    sql = "select session_token from removed_handles where agent_id = ? and mark = ?"
+    return [token for (token,) in database.execute(sql, (agent_id, forgotten_mark(agent_id, one[:SHORT_LENGTH])))]
+
+
 def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bool:
     """Returns whether any of these hashes was kept of a removal that stands."""
     sql = "select exists(select 1 from removed_handles where agent_id = ? and mark in (select value from json_each(?)))"
