@@ -830,7 +830,6 @@ class RemoveRemoved(TypedDict):
     tombstone: str  # The file that keeps the session from coming back.
     removed_paths: list[str]
     pending: list[str]  # What cannot be deleted yet; every pass tries again.
-    removed_rows: int
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
     foreign: list[str]
     entity_lines: list[RemoveEntityLine]  # What entity files lost.
@@ -850,7 +849,6 @@ class RemoveLifted(TypedDict):
     session_ids: list[str] | None
     removed_at: str
     removed_paths: list[str]
-    present: list[str]
 
 
 Remove = RemovePlan | RemoveDone | RemoveLifted

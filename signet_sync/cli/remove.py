@@ -161,8 +161,7 @@ def _show_taken(lines: Sequence[TakenLine]) -> None:
 
 
 def _show_removed(context: Context, done: RemoveResult) -> None:
-    files, rows = count_noun(len(done.removed_paths), "file"), count_noun(done.removed_rows, "row")
-    click.echo(f"removed {files} and {rows} of {done.session_token}")
+    click.echo(f"removed {count_noun(len(done.removed_paths), 'file')} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
     click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
     _show_taken(done.entity_lines)
@@ -191,7 +190,6 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -
         "session_ids": list(undo.session_ids) or None,
         "removed_at": tombstone.removed_at.text,
         "removed_paths": list(tombstone.removed_paths),
-        "present": list(undo.present),
     }
 
     def show() -> None:

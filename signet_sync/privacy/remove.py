@@ -82,7 +82,6 @@ class RemoveResult(NamedTuple):
     tombstone: str
     removed_paths: tuple[str, ...]
     pending: tuple[str, ...]
-    removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
     entity_lines: tuple[TakenLine, ...]
@@ -90,16 +89,12 @@ class RemoveResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist.
-
-    `earlier`: it was lifted before.
-    """
+    """The undo of a removal: its tombstone and the sessions (none: all of them); `earlier`: it was lifted before."""
 
     tombstone: Tombstone
     session_ids: tuple[str, ...]
     path: str
-    present: tuple[str, ...]
-    earlier: bool = False
+    earlier: bool
 
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
@@ -199,7 +194,7 @@ def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: i
     root, database = workspace.root, workspace.database
     # 1. What only the rows tell: the words of the sessions, where they were captured, what rests on them.
     needles, transcripts = scrub.needles(database, [removal.scope], removal.paths), list_transcripts(workspace, removal)
-    taken, rows = entity_lines(workspace, removal), tombstones_store.count_rows(database, removal.scope)
+    taken = entity_lines(workspace, removal)
     with state_dir.workspace_lock(workspace.state):
         # 2. The tombstone: from here on every pass completes the removal.
         tombstone = tombstone_of(workspace, removal, reason, now_us)
@@ -215,7 +210,6 @@ def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: i
                 workspace.state.spool,
                 lambda job: job.agent_id == removal.agent_id and job.session_id in removal.session_ids,
             )
-    with state_dir.workspace_lock(workspace.state):
         # 4. Rows, scrub and pages, by a pass; then the copies of pages that were kept just now.
         engine.run_locked(workspace, Request(now_us=now_us))
         try:
@@ -230,7 +224,6 @@ def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: i
         path,
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
-        rows - tombstones_store.count_rows(database, removal.scope),
         _git_history(workspace, removal),
         tuple(sorted({*foreign, *transcripts})),
         taken,
@@ -304,10 +297,8 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
         )
         if whole or name in tombstone.session_ids:
             ids = tombstone.session_ids if whole else (name,)
-            gone = tombstones_store.list_gone_paths(workspace.database, tombstone)
-            present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
             path = tombstones_files.path_of(agent_id, tombstone.session_token)
-            return Undo(tombstone, ids, path, present, earlier=standing.get(tombstone.key) != tombstone)
+            return Undo(tombstone, ids, path, standing.get(tombstone.key) != tombstone)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
         hint="give the session's key or id, the 16 characters of the session in the tombstone's file name, or the "

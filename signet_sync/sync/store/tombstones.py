@@ -234,13 +234,6 @@ def sessions_of(database: Database, covered: Scope) -> list[tuple[str, str | Non
     ]
 
 
-def count_rows(database: Database, covered: Scope) -> int:
-    """Counts the artifacts of a scope."""
-    scope, bindings = within(covered)
-    number: int = database.value(f"select count(*) from memory_artifacts where {scope}", bindings)
-    return number
-
-
 def paths_of(database: Database, covered: Scope) -> list[str]:
     """Returns the artifacts with rows or seals in a scope."""
     scope, bindings = within(covered)
