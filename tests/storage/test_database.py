@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import apsw
@@ -20,10 +16,6 @@ from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
 from signet_sync.sync.store.artifacts import sanitizer_of_rows, set_sanitizer_of_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support"), str(Path(__file__).parent)]),
-}
 
 
 @pytest.fixture
@@ -49,22 +41,6 @@ def session(number, agent_id="default"):
 def files_of(place):
     folder = Path(place).parent
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def in_child(code, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def answer(child, timeout=120):
-    out, err = child.communicate(timeout=timeout)
-    assert child.returncode == 0, err
-    return out.strip()
 
 
 # ── pragmas and permissions ──
@@ -182,21 +158,3 @@ def test_a_lock_is_waited_for_and_then_told(place):
         set_sanitizer_of_rows(second, "value")
     first.close()
     second.close()
-
-
-# ── processes ──
-
-
-def test_processes_that_open_a_new_database_at_once_all_succeed(place):
-    code = """
-        import sys, time
-        from signet_sync.storage.database.connection import Database
-        while time.time() < float(sys.argv[2]):
-            pass
-        for _ in range(5):
-            database = Database(sys.argv[1])
-            print(database.value("select count(*) from seals"), end="")
-            database.close()
-    """
-    moment = time.time() + 0.8
-    assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4

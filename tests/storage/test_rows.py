@@ -104,12 +104,3 @@ def test_one_session_or_a_clear_refusal(named):
     with pytest.raises(UsageError, match=r"means 2 sessions: 0195d7a2-000\d \(") as ambiguous:
         sessions.one(named, "default", "agent:main:main")
     assert ambiguous.value.code == "ambiguous-session"
-
-
-def test_a_vanished_session_is_found_by_its_seals(named):
-    with named.transaction():
-        artifacts.delete_rows(named, [row[0] for row in named.execute("select source_path from memory_artifacts")])
-    assert sessions.find(named, "default", "0195d7a2-0003") == []
-    assert [ref.session_id for ref in sessions.find(named, "default", "0195d7a2-0003", sealed=True)] == [
-        "0195d7a2-0003"
-    ]

@@ -275,6 +275,3 @@ def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, enviro
     assert found == ["free", "free", "free", "busy", "free"]
     with state_dir.workspace_lock(folder), pytest.raises(WorkspaceError), state_dir.workspace_held(folder, 0.05):
         pass
-
-
-# --- heartbeat and modes --------------------------------------------------------------------------------------------

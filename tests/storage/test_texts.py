@@ -9,16 +9,10 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import NOW, Vault, numbered
+from workbench import Vault, numbered
 
-from signet_sync.app.workspace import opened
-from signet_sync.formats.timestamps import parse_instant
-from signet_sync.privacy import redact as privacy_redact
-from signet_sync.settings.model import load
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts, texts
-from signet_sync.text.redaction import Cleaning
-from signet_sync.text.sanitizer import sanitize_line
 
 SECRET = "ghp_" + "Zq7xK2mV9pL4tR8wY1nB6cD3fG5hJ0sA2uE4"
 LEFT_TO_SEALS = "select source_path from memory_artifacts where content is null order by 1"
@@ -124,29 +118,6 @@ def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vaul
 
 
 # ── the bytes become others ──
-
-
-def redact(vault: Vault, paths: list[str], word: str) -> None:
-    """Takes a word out of some files, as a removal does with what others quote of the removed session."""
-
-    def without(text: str) -> str:
-        return text.replace(word, "[REDACTED:removed]")
-
-    with opened(str(vault.root), load(str(vault.root))[0]) as workspace:
-        cleaning = Cleaning(body=without, line=lambda line: sanitize_line(without(line)))
-        done = privacy_redact.redact(workspace, paths, "asked", parse_instant(NOW) or 0, cleaning=cleaning)
-        assert not done.left and {one.path for one in done.files} == set(paths)
-
-
-def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault: Vault) -> None:
-    paths = [path for (path,) in vault.rows(LEFT_TO_SEALS) if vault.hits("number2x")]
-    paths = [path for path in paths if b"number2x" in (vault / path).read_bytes()]
-    redact(vault, paths, "number2x")
-    with vault.database(readonly=False) as database:
-        assert not any("number2x" in text for text in stored_texts(database).values())
-        assert "number2x" not in words(database)
-        is_whole(database)
-    assert vault.hits("number2x") == [] and b"number2x" not in vault.db.read_bytes()
 
 
 def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_looked(vault: Vault) -> None:
