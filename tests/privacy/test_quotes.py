@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import artifacts_fixture as made
@@ -247,4 +248,5 @@ def test_what_is_taken_out_is_a_redaction_and_leaves_no_passage(pieces):
     after = quotes.without(text)
     assert (after == text) == (SAID not in text)
     assert after == text or is_redaction(text, after)
+    assert not re.search(rf"{re.escape(REMOVED)}[\s.-]*{re.escape(REMOVED)}", after), "one mark for what adjoins"
     assert "xqlantern" not in after and "Other words of mine." * ("Other words of mine." in pieces) in after

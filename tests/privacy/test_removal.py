@@ -251,6 +251,17 @@ def test_a_persons_words_around_our_block_are_named(vault):
     assert vault.page().startswith(f"I keep {ID} in mind.\n\n<!-- signet:begin -->")
 
 
+def test_its_words_in_our_block_go_though_another_machine_removed_it(vault):
+    """They are kept beside the page, by a pass that still knows whose words they are."""
+    said = "In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends."
+    heading = "## Session Ledger"
+    (vault / "MEMORY.md").write_text(vault.page().replace(heading, f"{said}\n\nMy own words.\n\n{heading}"))
+    vault.put(made.tombstone(token=TOKEN), "memory/tombstones")
+    vault.reindex()
+    (kept,) = vault.root.glob("MEMORY.user-*.md")
+    assert "My own words." in kept.read_text() and leaks(vault.root, vault.state) == []
+
+
 def test_while_pages_are_held_back_our_own_lose_what_was_removed(vault):
     with process_of(vault.root):
         manifests = {path: path.read_bytes() for path in vault.memory.glob("*manifest.md") if TOKEN not in path.name}

@@ -36,8 +36,10 @@ def of_two_sessions(vault: Vault) -> None:
 
 def of_many(vault: Vault) -> None:
     for number in range(1, MANY + 1):
-        session_id = f"5e5510{number:02d}-0000-4000-8000-{number:012d}"
-        vault.put(dict([made.summary(session_id=session_id, body=f"# Session\n\nThe word is many{number}x.\n")]))
+        # Signet's token is that of the id, the names of every second session have that of its key.
+        who = {"session_id": f"5e5510{number:02d}-0000-4000-8000-{number:012d}"}
+        who |= {"session_key": f"key {number}"} if number % 2 else {}
+        vault.put(dict([made.summary(**who, body=f"# Session\n\nThe word is many{number}x.\n")]))
     vault.reindex()
 
 

@@ -46,6 +46,7 @@ def test_a_second_pass_writes_nothing_at_all(vault):
     (vault.memory / "folder").mkdir()
     os.mkfifo(vault / path_of("summary", 7))
     vault.put(("2026-03-20T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
+    (vault / path_of("transcript", 3)).unlink()
     vault.reindex()
     places = [vault.root, vault.state]
     before = [tree(place, but=SIGNS) for place in places]

@@ -202,14 +202,10 @@ def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
     """Stores which targets are broken: among all links, or among the checked targets."""
-    lost = set(broken)
-    if checked is None:
-        stale = [row[0] for row in database.execute("select distinct target_path from links where broken = 1")]
-        checked = lost | set(stale)
+    among = "" if checked is None else f" and target_path {LISTED}"
     database.execute(
-        "update links set broken = not broken where target_path in (select value from json_each(?))"
-        " and broken <> (target_path in (select value from json_each(?)))",
-        (json.dumps(list(checked)), json.dumps(list(lost))),
+        f"update links set broken = not broken where broken <> (target_path {LISTED}){among}",
+        (pack_values(broken), *([pack_values(checked)] if checked is not None else [])),
     )
 
 
