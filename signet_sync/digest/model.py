@@ -16,7 +16,6 @@ from signet_sync.digest.reports import list_sentences
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap
 from signet_sync.digest.statements import ITEMS, Item, Kind, Relayed, tell_pick
 from signet_sync.digest.summary import fitting
-from signet_sync.digest.turns import Turn
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.index_words import CJK
@@ -25,8 +24,7 @@ from signet_sync.text.sentences import MAX_WORDS, MIN_WORDS, basename, flatten
 MOST = 26_000  # characters of a question
 LONGEST = 400  # characters of a sentence; less than any text that is cut
 GAP = "[…]"  # stands for what is left out of a text; nobody said it
-_WORDS, _REPORT, _LAST = 600, 500, 1_500  # characters of a message, of a report, and of one of the last reports
-_REPORTS = 3  # last reports
+_WORDS, _REPORT = 600, 800  # characters of a message, and of a report
 
 _TASK = """\
 You read the record of one session with a coding agent, and say what the next agent on this work must know.
@@ -47,22 +45,13 @@ and not done by the end), note (learned, and not to be seen in the code). No nar
 request that was then carried out, no option that was not chosen."""
 
 
-class ShownTurn(NamedTuple):
-    """The sentences of a turn as the model reads them; `given` are those that are deeds, such as an option picked."""
-
-    person: tuple[str, ...]
-    agent: tuple[str, ...]
-    given: frozenset[str] = frozenset()
-
-
 class ModelQuestion(NamedTuple):
-    """A question, and what its answer is held to."""
+    """A question, and what its answer is held to: by turn the sentences of person and agent that the model reads."""
 
     system: str
     prompt: str
-    turns: Mapping[int, ShownTurn]
-    lines: Mapping[int, tuple[int, int]]  # of the person's words and of the report, by turn
-    relayed: Relayed
+    turns: Mapping[int, tuple[Sequence[str], Sequence[str]]]
+    record: Record
 
 
 def question(transcript: str, *, project: str | None, harness: str | None) -> ModelQuestion | None:
@@ -79,49 +68,36 @@ def question(transcript: str, *, project: str | None, harness: str | None) -> Mo
     about += [f"Status: {found.status}", *(f"Done: {flatten(one, LONGEST)}" for one in found.results)]
     head = "\n".join(about)
     shown = _choose_turns(record, MOST - len(head) - len(_TASK) - 400)
-    if not any(one.person or one.agent for one in shown.values()):
+    if not any(person or agent for person, agent in shown.values()):
         return None
     told = "\n".join((head, "", *_tell_turns(shown)))
     mark = f"session-{text_sha256(told)[:12]}"  # no text contains its own digest
     opening, closing = f"<{mark}>", f"</{mark}>"
     system = _TASK.format(opening=opening, closing=closing, gap=GAP, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
     prompt = "\n".join((opening, told, closing, "", "Answer with the JSON object now."))
-    return ModelQuestion(system, prompt, shown, record.lines, Relayed(record))
+    return ModelQuestion(system, prompt, shown, record)
 
 
-def _choose_turns(record: Record, room: int) -> dict[int, ShownTurn]:
-    """Chooses the turns that fit: the last and the first one, those with work, the newest of the others; in order."""
-    turns, deeds = record.turns, record.deeds
-    telling = [turn.number for turn in turns if turn.report is not None and turn.ended][-_REPORTS:]
-    worked = {*deeds.working_turns, *(turn for *_, turn in deeds.picks)}
-    ends = {turns[0].number, turns[-1].number, *telling}
-    found: dict[int, ShownTurn] = {}
-    for turn in sorted(turns, key=lambda one: (one.number not in ends, one.number not in worked, -one.number)):
-        one = _show_turn(turn, record, _LAST if turn.number in telling else _REPORT)
-        room -= sum(len(line) + 1 for line in _tell_turns({turn.number: one}))
+def _choose_turns(record: Record, room: int) -> dict[int, tuple[list[str], list[str]]]:
+    """Returns the sentences of the turns that fit: the last and the first one, those with work, the newest others."""
+    first, last = record.turns[0].number, record.turns[-1].number
+    worked = {first, *record.deeds.working_turns, *(turn for *_, turn in record.deeds.picks)}
+    found: dict[int, tuple[list[str], list[str]]] = {}
+    for turn in sorted(record.turns, key=lambda one: (one.number != last, one.number not in worked, -one.number)):
+        picked = (tell_pick(asked, said) for asked, said, at in record.deeds.picks if at == turn.number)
+        person = [*_cut(record.own.get(turn.number, ()), _WORDS), *_cut(filter(None, picked), _WORDS)]
+        agent = _cut(list_sentences(turn.report.text) if turn.report is not None else (), _REPORT)
+        room -= sum(len(line) + 1 for line in _tell_turns({turn.number: (person, agent)}))
         if room < 0:
             break
-        found[turn.number] = one
+        found[turn.number] = person, agent
     return dict(sorted(found.items()))
 
 
-def _show_turn(turn: Turn, record: Record, most: int) -> ShownTurn:
-    picked = [tell_pick(asked, said) for asked, said, at in record.deeds.picks if at == turn.number]
-    told = list_sentences(turn.report.text) if turn.report is not None else ()
-    mine = [*_cut(record.own.get(turn.number, ()), _WORDS), *_cut(filter(None, picked), _WORDS)]
-    return ShownTurn(tuple(mine), tuple(_cut(told, most)), frozenset(map(_flat, picked)))
-
-
-def _tell_turns(shown: Mapping[int, ShownTurn]) -> Iterator[str]:
+def _tell_turns(shown: Mapping[int, tuple[Sequence[str], Sequence[str]]]) -> Iterator[str]:
     """Yields the lines of turns: one a speaker, so that no text begins a line of its own."""
-    before = 0
-    for number, one in shown.items():
-        if before and number > before + 1:
-            yield f"{GAP} {number - before - 1} turns"
-        before = number
-        for who, said in (("P", one.person), ("A", one.agent)):
-            if said:
-                yield f"turn {number} {who}: {' '.join(said)}"
+    for number, (person, agent) in shown.items():
+        yield from (f"turn {number} {who}: {' '.join(said)}" for who, said in (("P", person), ("A", agent)) if said)
 
 
 def _cut(sentences: Iterable[str], most: int) -> list[str]:
@@ -152,20 +128,14 @@ _WORD = late(rf"""[^\s,;()"'«»„“”‘’…。、{CJK}]+""")
 _SIGNS = frozenset("/\\.@:=$^&+<>{}|~#%_")
 
 
-class Reading(NamedTuple):
-    """An answer as far as it holds, None if it is refused as a whole; and why, in no words of the session."""
-
-    digest: ModelDigest | None
-    refused: tuple[str, ...]
-
-
 class _Refused(Exception):
     """Something that does not hold; the message says why."""
 
 
-def read(answer: str, asked: ModelQuestion) -> Reading:
-    """Returns what holds of an answer to a question. Total, deterministic, linear.
+def read(answer: str, asked: ModelQuestion) -> tuple[ModelDigest | None, tuple[str, ...]]:
+    """Returns what holds of an answer to a question, and why the rest is refused, in no words of the session.
 
+    Total, deterministic, linear.
     Of items most of which are refused none is believed, nor is anything else of their answer.
     """
     try:
@@ -174,12 +144,13 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
         if not isinstance(offered, list) or not all(isinstance(one, dict) for one in offered):
             raise _Refused("its items are no list of objects")
     except _Refused as refusal:
-        return Reading(None, (str(refusal),))
+        return None, (str(refusal),)
     refused: list[str] = []
     items: list[Item] = []
+    relayed = Relayed(asked.record)
     for number, one in enumerate(offered, 1):
         try:
-            item = _item(one, asked)
+            item = _item(one, asked, relayed)
             if len(items) == ITEMS:
                 raise _Refused("there are too many")
             if not any(item.kind == kept.kind and overlap(item.text, kept.text) > 0.75 for kept in items):
@@ -187,13 +158,13 @@ def read(answer: str, asked: ModelQuestion) -> Reading:
         except _Refused as refusal:
             refused.append(f"item {number}: {refusal}")
     if 2 * len(refused) > len(offered):
-        return Reading(None, (*refused, "most of its items do not hold"))
+        return None, (*refused, "most of its items do not hold")
     sentence = None
     try:
         sentence = _sentence(given.get("sentence"), asked)
     except _Refused as refusal:
         refused.append(f"sentence: {refusal}")
-    return Reading(ModelDigest(sentence, tuple(items)), tuple(refused))
+    return ModelDigest(sentence, tuple(items)), tuple(refused)
 
 
 def _document(answer: str) -> dict[str, Any]:
@@ -210,7 +181,7 @@ def _document(answer: str) -> dict[str, Any]:
     return found
 
 
-def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
+def _item(given: dict[str, Any], asked: ModelQuestion, relayed: Relayed) -> Item:
     kind, turn, quote = (given.get(name) for name in ("kind", "turn", "quote"))
     if kind not in get_args(Kind):
         raise _Refused("an unknown kind")
@@ -218,23 +189,23 @@ def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
         raise _Refused("its turn is no number or its quote no text")
     if turn not in asked.turns:
         raise _Refused("its turn was not shown")
-    shown = asked.turns[turn]
-    said = _find_sentences(quote, shown.person)
+    person, agent = asked.turns[turn]
+    said = _find_sentences(quote, person)
     who: Literal["person", "agent"] = "person" if said else "agent"
-    sentences = said or _find_sentences(quote, shown.agent)
+    sentences = said or _find_sentences(quote, agent)
     if not sentences:
         raise _Refused("its quote does not stand in its turn")
     text = " ".join(sentences)
     if len(text) > LONGEST or any(GAP in one for one in sentences):
         raise _Refused("its quote is too long, or stands where something is left out")
-    picked = text in shown.given
+    picked = text in {_flat(tell_pick(*pick[:2])) for pick in asked.record.deeds.picks}
     if not picked and kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
         raise _Refused("a question states nothing")
     if kind == "preference" and who == "agent":
         raise _Refused("a preference that no person said")
-    line = asked.lines[turn][who == "agent"]
+    line = asked.record.lines[turn][who == "agent"]
     item = Item(cast(Kind, kind), text, who, line, turn, "picked" if picked else "model")
-    if asked.relayed.holds(item):  # never what was picked
+    if relayed.holds(item):  # never what was picked
         raise _Refused("a tool said these words")
     return item
 

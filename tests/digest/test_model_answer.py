@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from said import DONE, EDIT, assistant, call, user
 
-from signet_sync.digest.model import ANSWER, MOST, ModelQuestion, Reading, question, read
+from signet_sync.digest.model import ANSWER, MOST, ModelQuestion, question, read
 from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.summary import summary
 from signet_sync.statements.sections import items
@@ -38,7 +38,7 @@ def answer(*said: tuple[Any, Any, Any], **more: Any) -> str:
     return json.dumps({"sentence": SENTENCE, "items": listed} | more)
 
 
-def reading(*items: tuple[Any, Any, Any], **more: Any) -> Reading:
+def reading(*items: tuple[Any, Any, Any], **more: Any) -> tuple[ModelDigest | None, tuple[str, ...]]:
     return read(answer(*items, **more), asked())
 
 
@@ -87,7 +87,7 @@ def test_of_nothing_nothing_is_asked(transcript: str) -> None:
 def test_a_question_is_bounded(transcript: str) -> None:
     found = asked(transcript)
     assert 1_000 < len(found.system) + len(found.prompt) <= MOST
-    assert max(found.turns) == max(found.lines) and f"turn {max(found.turns)} " in found.prompt
+    assert max(found.turns) == max(found.record.lines) and f"turn {max(found.turns)} " in found.prompt
 
 
 # ── what holds ──
@@ -147,7 +147,7 @@ def test_what_does_not_hold_is_refused_with_a_reason(case: str) -> None:
     digest, (refused,) = reading(("next", 2, "trim the wick of the pier"), item)
     assert digest is not None and [one.kind for one in digest.items] == ["next"]
     assert refused.startswith("item 2: ") and why in refused and "oil" not in refused
-    assert reading(item).digest is None, "of items most of which do not hold none is believed"
+    assert reading(item)[0] is None, "of items most of which do not hold none is believed"
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_an_answer_of_another_form_is_refused_as_a_whole(text: str, why: str) ->
     "form", ["{}", "```json\n{}\n```", "<think>{{a}}\n</think>\n{}", "<think>b</think>{}", "Here it is:\n\n{}\n\nDone."]
 )
 def test_an_answer_is_taken_out_of_its_wrapping(form: str) -> None:
-    found = read(form.replace("{}", answer(("next", 2, "trim the wick of the pier"))), asked())
-    assert found.digest is not None and len(found.digest.items) == 1 and found.refused == ()
+    digest, refused = read(form.replace("{}", answer(("next", 2, "trim the wick of the pier"))), asked())
+    assert digest is not None and len(digest.items) == 1 and refused == ()
 
 
 @pytest.mark.parametrize(
