@@ -273,8 +273,16 @@ def follow_words(database: Database, said: "Iterable[Word]") -> tuple[set[Key], 
         database.executemany(f"delete from {table} where agent_id = ? and id = ?", gone)
         for row in come:
             database.execute(f"insert into {table} values({placeholders(len(row))})", row)
-    marks = moved["statement_marks"]
-    threads = {(row[0], one) for row in marks for one in threads_of(database, row[0], row[1], *row[6:])}
+    # The threads in which a mark may count: those of its session, and of statements that it names.
+    of_mark = (
+        "select thread_id from thread_sessions where agent_id = ?1 and session_token = ?3 and session_id = ?4"
+        " union select thread_id from statements where agent_id = ?1 and id = ?2"
+    )
+    threads = {
+        (row[0], thread_id)
+        for row in moved["statement_marks"]
+        for (thread_id,) in database.execute(of_mark, (*row[:2], *row[6:]))
+    }
     return threads, {row[0] for row in moved["pins"]}
 
 
@@ -288,16 +296,6 @@ def counts(database: Database, word: "Word") -> bool:
         " select 1 from statements s where s.agent_id = ?1 and s.id = ?2 and s.at_us > m.at_us))"
     )
     return bool(database.value(marked, word[:3]))
-
-
-def threads_of(database: Database, agent_id: str, statement_id: str, token: str, session_id: str) -> set[str]:
-    """Returns the threads in which a mark may count: those of its session, and of statements that it names."""
-    rows = database.execute(
-        "select thread_id from thread_sessions where agent_id = ?1 and session_token = ?3 and session_id = ?4"
-        " union select thread_id from statements where agent_id = ?1 and id = ?2",
-        (agent_id, statement_id, token, session_id),
-    )
-    return {thread_id for (thread_id,) in rows}
 
 
 def has_thread(database: Database, word: "Word") -> bool:
