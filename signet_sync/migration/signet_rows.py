@@ -29,7 +29,6 @@ COLUMNS = {
         "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
         " scope agent_id visibility superseded_by stale_at",
         "memory_head_entries": "agent_id canonical_text status updated_at",
-        "memory_head_revisions": "agent_id revision entry_id entry_text operation created_at",
         "entities": "id name entity_type description created_at agent_id status archived_at source_id",
         "entity_aspects": "id entity_id agent_id name status archived_at",
         "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id"
@@ -121,9 +120,7 @@ def is_of_several(row: Row) -> bool:
 
 def head_entry(row: Row, *, now_us: int) -> Item:
     """Returns an entry of the page that Signet's own reflection keeps. Raises `Left`."""
-    if (row.get("operation") or "").startswith("remove"):
-        raise Left(NOT_ACTIVE)
-    return _item("memory_head_entries", row, row.get("canonical_text") or row.get("entry_text") or "", now_us, "note")
+    return _item("memory_head_entries", row, row.get("canonical_text") or "", now_us, "note")
 
 
 def _item(table: str, row: Row, text: str, now_us: int, kind: str, tags: Sequence[str] = ()) -> Item:

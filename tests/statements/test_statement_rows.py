@@ -209,14 +209,6 @@ def test_what_a_removed_session_replaced_holds_again(database):
     assert held(database) == {OIL: "open"} and recalled(database, "oil") == [f"{OIL} · decision, decided"]
 
 
-def test_a_later_part_of_the_session_lists_the_steps_anew(database):
-    parts = stated("## Next\n- fill lamps\n- trim wicks\n", 1), stated("## Next\n- trim wicks\n", 1, day=2, part="s2")
-    put(database, *parts)
-    assert held(database) == {"fill lamps": "replaced", "trim wicks": "open"}
-    put(database, parts[0])
-    assert held(database) == {"fill lamps": "open", "trim wicks": "open"}
-
-
 def test_a_step_is_done_while_a_later_session_came_to_it(database):
     put(database, stated("## Next\n- Measure the retry loop\n## Blockers\n- No broker answers the queue\n", 1))
     came_to(database, 2, "Measured the retry loop: four milliseconds")
@@ -262,17 +254,6 @@ def mark(database: Database, text: str, status: str, day: int, *, number: int = 
     with database.transaction():
         say(database, *row, status, day, number)
         settle(database, set(), {("default", f"t-{PROJECT}")})
-
-
-def test_a_mark_finds_its_statement_after_a_newer_wording(database):
-    came_to(database, 1, "Something else")
-    put(database, stated("## Next\n- Measure the retry loop of the queue\n", 1))
-    mark(database, "Measure the retry loop of the queue", "done", 3)
-    assert held(database) == {"Measure the retry loop of the queue": "done"}
-    put(database, stated("## Next\n- Measure the whole retry loop of the queue\n- Ship the release\n", 1))
-    assert held(database) == {"Measure the whole retry loop of the queue": "done", "Ship the release": "open"}
-    mark(database, "Measure the whole retry loop of the queue", "open", 4)
-    assert set(held(database).values()) == {"open"}
 
 
 DEED = st.sampled_from(["person", "agent", "withdrawn", "done", "open"])  # who says it, or what is done to it
