@@ -206,9 +206,8 @@ def find(document: EntityDocument, name: str) -> DocumentSection:
     Raises `UsageError` (`section-unknown`, `section-ambiguous`).
     """
     sections, wanted = document.sections, " ".join(name.split()).casefold()
-    found = [one for one in sections if one.anchor == name]
+    found = [one for one in sections if one.anchor == wanted]
     found = found or [one for one in sections if one.heading.casefold() == wanted]
-    found = found or [one for one in sections if one.anchor == wanted]
     if len(found) == 1:
         return found[0]
     if found:

@@ -1,7 +1,7 @@
 """Shows, lists and checks an agent's entities and their event log."""
 
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -259,30 +259,22 @@ def check(workspace: Workspace, database: Database | None, now_us: int) -> list[
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted.
     """
     found: list[Finding] = []
-    owners = list(stage.agents(workspace.root))
-    with ExitStack() as opened:
-        if owners:
-            # EntityRepository needs a workspace: without an index it gets an empty one.
-            known = database or opened.enter_context(closing(Database(":memory:")))
-            workspace = copy(workspace)
-            workspace.database = known
-        for owner in owners:
-            folder = stage.entities_folder(owner)
+    with closing(Database(":memory:")) as empty:
+        workspace = copy(workspace)
+        workspace.database = database or empty
+        for owner in stage.agents(workspace.root):
             try:
                 repo = EntityRepository(workspace, owner, now_us)
                 for one in _verify_log(repo):
                     # A torn line is repaired by the next write.
-                    verdict = "" if one.code == "torn" else "violation"
-                    found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=one.path or folder))
-                found += [
-                    one if one.verdict else one._replace(message=f"{one.message}: {one.hint}".removesuffix(": "))
-                    for one in _check_files(repo)
-                ]
+                    verdict, path = "" if one.code == "torn" else "violation", one.path or stage.entities_folder(owner)
+                    found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=path))
+                for one in _check_files(repo):
+                    told = one.message if one.verdict or not one.hint else f"{one.message}: {one.hint}"
+                    found.append(one._replace(message=told))
             except (OSError, WorkspaceError) as error:
-                hint = "check its permissions, and that no folder on the way is a symlink"
-                found.append(
-                    Finding("unreadable", f"entities cannot be read: {error}", hint, folder, verdict="invalid")
-                )
+                message, hint = f"entities cannot be read: {error}", "check its permissions; no folder may be a symlink"
+                found.append(Finding("unreadable", message, hint, stage.entities_folder(owner), verdict="invalid"))
     return found
 
 
