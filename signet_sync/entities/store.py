@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Finding, Kind
+from signet_sync.formats.entity_paths import KINDS, File, Finding, Kind
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
@@ -60,11 +60,8 @@ _PARTICIPANTS = EntityFile._fields.index("participants")
 
 
 def put_files(database: Database, files: Iterable[EntityFile]) -> None:
-    """Writes rows, replacing those with the same paths, and the lines of `recall`. In the caller's transaction.
-
-    Unchanged rows are not written again; of several rows with one path the last counts.
-    """
-    fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
+    """Writes rows, replacing those with the same paths, and the lines of `recall`. In the caller's transaction."""
+    fresh = list(files)
     before = _owners(database, [one.path for one in fresh])
     for one in fresh:
         values: list[Any] = list(one[:-1])
@@ -158,15 +155,13 @@ def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
     More than one result means that the name is ambiguous. The beginning must have at least six characters.
     """
     wanted, folded = ref.strip(), fold(ref)
-    if ENTITY_ID.fullmatch(wanted):
-        return _profiles(database, "agent_id = ? and id = ?", agent_id, wanted)
-    rows = list(_files(database, "file = 'profile' and agent_id = ?", agent_id))
-    ids = (
-        {row.id for row in rows if row.slug == wanted}
-        or {row.id for row in rows if fold(row.title) == folded}
-        or {row.id for row in rows if len(wanted) >= SHORTEST and row.id.startswith(wanted)}
+    profiles = _profiles(database, "agent_id = ?", agent_id)
+    return (
+        [one for one in profiles if one.id == wanted]
+        or [one for one in profiles if one.slug == wanted]
+        or [one for one in profiles if fold(one.title) == folded]
+        or [one for one in profiles if len(wanted) >= SHORTEST and one.id.startswith(wanted)]
     )
-    return [one for one in _profiles(database, "agent_id = ?", agent_id) if one.id in ids]
 
 
 def neighbours(database: Database, profile: EntityFile) -> list[str]:
