@@ -75,10 +75,6 @@ class Turn:
     ended: bool = False
     interrupted: bool = False
 
-    @property
-    def worked(self) -> bool:
-        return any(isinstance(step, ToolCall) for step in self.steps)
-
 
 def parse(text: str) -> Iterator[DigestTurn]:
     """Yields the messages, tool calls and interruptions of a transcript in order. Total, linear."""

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 from test_document import put_body
 
-from signet_sync.entities.agent_text import SafeText
-from signet_sync.entities.document import EntityDocument, append_item, blank, parse, render
+from signet_sync.entities.document import EntityDocument, blank, parse, render
 from signet_sync.entities.sections import lint
 from signet_sync.formats.entity_paths import KINDS, shapes
 
 PART = shapes("part")
-TOKEN = "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
 LOG = "<!-- section change-log -->\n"
 UNDATED = [("change-log", "timestamp-not-utc")]
 
@@ -66,11 +64,3 @@ def test_findings(old: str, new_text: str, expected: list[tuple[str | None, str]
 def test_sections_out_of_order_are_named() -> None:
     first, second, *rest = FULL.sections
     assert found(replace(FULL, sections=(second, first, *rest))) == [("identity", "section-misordered")]
-
-
-def test_an_eighth_item_of_evidence_is_above_the_cap() -> None:
-    document = FULL
-    for number in range(8):
-        assert found(document) == []
-        document = append_item(document, "evidence", SafeText(f'"q{number}" — why {TOKEN}'))
-    assert found(document) == [("evidence", "too-long")]
