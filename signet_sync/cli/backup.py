@@ -40,12 +40,9 @@ backup = Group("backup", help=_GROUP, short_help="Create, list and restore backu
 def create(context: Context, file: str | None) -> None:
     """Write a backup now.
 
-    FILE is any path outside the workspace; without it the backup is added to the automatic ones in the state
-    folder. It contains the memories of all agents, private ones included, and the sealed text of every artifact,
-    unencrypted: only you can read the file, so keep it in a safe place.
-
-    A removal (remove, forget) cleans the backups in the state folder. It cannot reach a FILE elsewhere, but
-    restoring that leaves out what was removed since.
+    FILE is any path outside the workspace; without it the backup is added to the automatic ones in the state folder.
+    It contains the memories of all agents, private ones included, and the sealed text of every artifact, unencrypted:
+    keep it in a safe place. A later removal cannot reach it, but restoring it leaves out what was removed since.
     """
     with context.opened(lasting=True) as workspace:
         path, rows = backup_operations.create(workspace, file, context.now_us)
@@ -85,9 +82,8 @@ def list_(context: Context) -> None:
 def restore(context: Context, source: str | None, replace: bool, yes: bool) -> None:
     """Restore rows from a backup; existing rows are not changed.
 
-    BACKUP is a file, or the name of one that backup list shows (default: the newest of these). What was removed
-    or forgotten since is left out. The present rows are saved as a backup first. A workspace without a state
-    folder gets one, so a copied workspace and the file are all that a new machine needs.
+    BACKUP is a file, or the name of one that backup list shows (default: the newest of these). What was removed or
+    forgotten since is left out. The present rows are saved as a backup first.
     """
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)

@@ -213,14 +213,10 @@ claude-mem       observations and session summaries: PATH is claude-mem.db, or i
 basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
 openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
 
-Repeated, the command brings what is new since. Secrets are redacted. Everything is accounted for: brought, here
-already, or left and why. Nothing but PATH is opened, a database read-only, and no link is followed.
+Repeated, the command brings what is new since. Secrets are redacted, and everything is accounted for. Nothing but
+PATH is opened, a database read-only. Sessions that Signet removed are removed here, after a question.
 
-Of Signet come removals, transcripts, summaries, memories, pins and entities; sessions that it removed are removed
-here, after a question. Its hooks and MCP servers in the settings of harnesses are yours to take out. Beside a Signet
-daemon that still runs MEMORY.md and manifests are held back.
-
-A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
+A backup is written before; `backup restore FILE --replace` goes back to its memories.
 """
 
 

@@ -216,10 +216,8 @@ def dream(context: Context, dry_run: bool) -> None:
 
     \b
     A memory is promoted after 3 hits by 2 queries, with a score of dream.min_score. DREAMS.md
-    records what was promoted, when and why. The background agent (run) sweeps once a day
-    (dream.interval); where none runs, use this command. No language model is asked.
-
-    What should not be there: forget removes the memory, and its line with it.
+    records what was promoted, when and why. The background agent sweeps once a day; where none
+    runs, use this command. No language model is asked.
     """
     from signet_sync.history import operations as history_operations
     from signet_sync.memories import operations as memories_operations

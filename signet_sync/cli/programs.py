@@ -179,12 +179,10 @@ role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC if no zone is given
 
-The last turn that names where the session works counts, by project and harness as in session end. What the session
-states is then known to other sessions of its project.
+A turn may also have project and harness, as in session end; the last one that has them counts.
 
-Either all lines are recorded or none; when the command returns they are on disk. Secrets are redacted before anything
-is written. The turns are kept until a transcript of the session contains them: a compaction writes what was said so
-far, the session's end adds what its own transcript lacks, marked as live.
+Either all lines are recorded or none; when the command returns they are on disk, without secrets. They are kept until
+a transcript of the session contains them: its end adds what its own transcript lacks.
 
 \b
 --session-id tells sessions apart if the harness uses one key for many (agent:main:main): the

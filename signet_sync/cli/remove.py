@@ -38,19 +38,15 @@ def remove(
 
     The name is the 16 characters by which its files are called.
 
-    Other sessions of the agent may quote it: contain text that appeared in this session first. Their files are listed
-    (quoted_in), and nothing is removed until --quoting says what to do with them: redact replaces each passage by
-    [REDACTED:removed], with a new hash and seal; keep leaves them. Code, tool output and text that appears in many
-    sessions do not count. A session that still runs may quote it, too (running session ID): it cannot be redacted
-    before it has ended, so redact refuses, and keep leaves its words to be captured.
+    Other sessions may quote it: contain text that it said first. Their files are listed, and nothing is removed until
+    --quoting says what to do with them: redact replaces each passage by [REDACTED:removed], with a new hash and seal;
+    keep leaves them. A session that still runs cannot be redacted before it has ended.
 
-    The workspace's git history is not changed. If it still contains the session, the answer says so, and how to
-    forget it (history forget). Text that people wrote and that quotes the session stays, and is listed.
+    Text that people wrote stays, and is listed. The workspace's git history is not changed; if it still contains the
+    session, the answer says how to forget it.
 
-    --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
-    to. It restores nothing by itself: put the files into memory/ again (from a copy of yours, git or another
-    machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
-    session, a key or name that of all its sessions.
+    --undo lets the session return, here and on every machine that the vault is synced to. It restores nothing by
+    itself: put the files into memory/ again, or let the harness's transcript be read again.
     """
     reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if undo and (reason is not None or quoting is not None):
@@ -215,16 +211,12 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -
 def redact(context: Context, name: str | None, everything: bool, reason: str | None, dry_run: bool, yes: bool) -> int:
     """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
 
-    Finds what the sanitizer recognises as a secret today: in artifacts of other programs, and in our own that are older
-    than a rule. Each secret is replaced by [REDACTED:rule]; hash and seal are computed again, and the old bytes are
-    deleted from seals, kept copies and backups. The files stay valid, and every machine that the vault is synced to
-    recognises the redaction and follows it. Manifests are redacted, too; all else in them stays. Time and reason are
-    recorded.
+    Finds what is recognised as a secret today: in artifacts of other programs, and in our own that are older than a
+    rule. Each is replaced by [REDACTED:rule], and the old bytes are deleted from seals, kept copies and backups. The
+    files stay valid, and every machine that the vault is synced to follows.
 
-    A secret that others have seen must be changed all the same. Older versions of the files in the workspace's git
-    history are not changed; if there are any, the answer says so.
-
-    If it is interrupted, run the same command again to continue.
+    A secret that others have seen must be changed all the same. Older versions in the workspace's git history are not
+    changed; if there are any, the answer says so. If it is interrupted, run the same command again.
     """
     from signet_sync.privacy import redact as redactions  # slow imports, which the help has no use for
     from signet_sync.privacy.remove import refresh

@@ -90,10 +90,8 @@ def run(context: Context) -> int:
 def eject(context: Context, yes: bool, dry_run: bool) -> None:
     """Detach signet-sync from this workspace: service, hooks and state folder are removed, MEMORY.md stays.
 
-    First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
-    workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
-    markdown. Last, the state folder is deleted: memories and other native rows exist nowhere else (signet-sync backup
-    create FILE saves them).
+    Captured sessions that wait are written first. The state folder is deleted with the memories and other rows that
+    exist nowhere else (signet-sync backup create FILE saves them).
 
     memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
     the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
