@@ -157,8 +157,9 @@ def test_a_workspace_that_cannot_be_written_is_one_problem_with_one_remedy(machi
     assert "there is no workspace" not in answer.out and not (machine / ".claude/settings.json").exists()
     answer = spawn_ordinary("remove", session, "--reason", "x", "--yes")
     assert answer.code == 3 and remedy in answer.err
-    for folder in (root, root / "memory"):
-        folder.chmod(0o700)
+    root.chmod(0o700)
+    assert "memory/ cannot be written" in spawn_ordinary("doctor").out
+    (root / "memory").chmod(0o700)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for systemctl")
