@@ -17,6 +17,7 @@ from test_statement_rows import orphans
 
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.durable import read_with_sum
 from signet_sync.sync.database import backups
 
 
@@ -86,7 +87,10 @@ def portrait(root: Path) -> dict[str, Any]:
             assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()
-    texts = {path.name: whole_lines(path.read_bytes()) for path in sorted(Path(place.live).glob("*.jsonl"))}
+    texts = {
+        path.name: [one for line in path.read_bytes().splitlines() if (one := read_with_sum(line)) is not None]
+        for path in sorted(Path(place.live).glob("*.jsonl"))
+    }
     backup = f"file:{backups(place)[0]}?immutable=1"
     connection = apsw.Connection(backup, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from signet_sync.host.repository import Repository
 from signet_sync.sessions.live.stage import distil_turns
 from signet_sync.sessions.live.turns import SpokenTurn
 from signet_sync.storage import state_dir
+from signet_sync.storage.durable import read_with_sum
 
 PROJECT = "/home/ada/code/lantern"
 ORIGIN = "git.example/ada/lantern"
@@ -182,7 +182,8 @@ def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
     fed(vault, [{**line(4, "w"), "project": "/home/ada/code/kestrel"}])
     assert vault.rows(f"select {columns} from live_sessions") == [("/home/ada/code/kestrel", 0)]
     (path,) = (vault.state / "live").glob("*.jsonl")
-    assert json.loads(path.read_text().splitlines()[-1])["place"]["project"] == "/home/ada/code/kestrel"
+    last = read_with_sum(path.read_bytes().splitlines()[-1])
+    assert last is not None and last["place"]["project"] == "/home/ada/code/kestrel"
 
 
 def heard(vault: Vault, session: str, project: str, *said: str) -> TranscriptBuilder:

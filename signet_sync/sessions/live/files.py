@@ -1,17 +1,17 @@
 """Keeps the live turns of running sessions as append-only files in the state folder, one per session.
 
-The first line identifies the session; every other line holds the sanitized turns of one append. A line counts once its
-newline is written, so an append is kept as a whole or not at all. The rows of the index follow from these files.
+The first line identifies the session; every other line holds the sanitized turns of one append, each behind its sum.
+A line counts once its newline is written, so an append is kept as a whole or not at all. The rows of the index follow
+from these files.
 """
 
 import fcntl
-import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.sessions.live import store as live
@@ -22,9 +22,11 @@ from signet_sync.storage.durable import (
     READ,
     private_folder,
     publish,
+    read_with_sum,
     sync_descriptor,
     sync_folder,
     unlink,
+    with_sum,
     write_all,
 )
 
@@ -106,10 +108,10 @@ def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> None:
 def _is_unreadable(folder: str, name: str) -> bool:
     try:
         with open(os.path.join(folder, name), "rb") as handle:
-            version = _object(handle.readline(1 << 20)).get("v")
+            head = read_with_sum(handle.readline(1 << 20).rstrip(b"\n"))
     except OSError:
         return False
-    return not (isinstance(version, int) and version > VERSION)
+    return head is None or head["v"] <= VERSION
 
 
 def remove(folder: str, names: Sequence[str]) -> None:
@@ -132,49 +134,24 @@ def read(folder: str, name: str) -> LiveFile | None:
 
 
 def _parse(raw: bytes, name: str) -> LiveFile | None:
-    head, *lines = [_object(line) for line in raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]] or [{}]
-    identity = LiveIdentity(*(head.get(field) for field in LiveIdentity._fields))  # type: ignore[arg-type]
-    if head.get("v") != VERSION or not _are_texts(identity) or identity.name != name:
+    head, *lines = [read_with_sum(line) for line in raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]] or [None]
+    if head is None or head.pop("v") != VERSION or (identity := LiveIdentity(**head)).name != name:
         return None
     turns: dict[int, LiveTurn] = {}
     damaged, place = 0, LivePlace()
     for line in lines:
-        if isinstance(named := line.get("place"), dict):
-            found = LivePlace(*(named.get(field) for field in LivePlace._fields))
-            place = found if _are_texts([text for text in found if text is not None]) else place
-        given = line.get("turns")
-        sound = isinstance(given, list)
-        for one in given if isinstance(given, list) else ():
-            values = one if isinstance(one, dict) else {}
-            turn = LiveTurn(*(values.get(field) for field in LiveTurn._fields))  # type: ignore[arg-type]
-            if type(turn.turn) is int and _are_texts(turn[1:]):
-                turns.setdefault(turn.turn, turn)
-            else:
-                sound = False
-        damaged += not sound
+        if line is None:
+            damaged += 1
+            continue
+        place = LivePlace(**line["place"]) if "place" in line else place
+        for one in line["turns"]:
+            turns.setdefault(one["turn"], LiveTurn(**one))
     return LiveFile(identity, sorted(turns.values()), damaged, place)
 
 
-def _are_texts(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _line(turns: Sequence[LiveTurn], place: LivePlace | None = None) -> bytes:
-    # Versions that know no place read the turns of the line.
     named = {} if place is None else {"place": place._asdict()}
-    return _json({"turns": [turn._asdict() for turn in turns], **named})
-
-
-def _json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return with_sum({"turns": [turn._asdict() for turn in turns], **named}) + b"\n"
 
 
 # ── one session's file ──
@@ -234,7 +211,7 @@ class Buffer:
     def replace(self, turns: Sequence[LiveTurn], place: LivePlace) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
-            head = _json({"v": VERSION, **self.identity._asdict()})
+            head = with_sum({"v": VERSION, **self.identity._asdict()}) + b"\n"
             # Published as a whole, so one line per turn is safe: one damaged line then damages one turn.
             where = _line((), place) if place != LivePlace() else b""
             os.close(publish(self.path, head + where + b"".join(_line([turn]) for turn in turns)))
