@@ -66,8 +66,6 @@ def test_another_program_with_the_id_of_a_daemon_that_has_gone_holds_nothing(vau
 
 # ── takeover ──
 
-NOTE = "My own note: the lantern is in the shed.\n\n"
-
 
 def take_over(vault: Vault) -> None:
     (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
@@ -87,14 +85,6 @@ def test_takeover_replaces_its_page_beside_a_daemon_and_keeps_a_copy_once(vault,
     before = contents(vault.root)
     vault.reindex()
     assert contents(vault.root) == before
-
-
-def test_text_above_signets_page_is_a_persons(vault):
-    Signet(vault.root).page("- rows")
-    (vault / "MEMORY.md").write_text(NOTE + vault.page())
-    take_over(vault)
-    vault.reindex()
-    assert vault.page().startswith(NOTE) and "<!-- signet:begin -->" in vault.page()
 
 
 def test_signets_page_is_not_kept_if_it_shows_what_was_removed(vault, daemon):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats.handle import id_of, short_handle
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.memories.score import rank
 from signet_sync.pages.board import MORE, Board, Line, Said, blocks, choose
@@ -104,22 +103,6 @@ def test_a_line_that_can_never_be_shown_is_passed_over():
     six = line("people", 6, "other " * 5, 0, 1.0, False)
     least = next(budget for budget in range(1_000) if filled([long], budget).shown)
     assert filled([long, short, six], least + 6).shown == {six.id}
-
-
-def test_what_is_of_a_group_stands_below_its_heading():
-    of = {
-        n: line("dreamed", n, f"Dream {n}", 0, 1.0, n == 3, group="" if n == 3 else f"### {n % 2}")
-        for n in (1, 2, 3, 4)
-    }
-    places = [one._replace(place=(not one.pinned, one.group, number)) for number, one in of.items()]
-    assert [one.partition(" ^")[0] for one in shown_of(places)] == [
-        "- 📌 Dream 3", "", "### 0", "", "- Dream 2", "- Dream 4", "", "### 1", "", "- Dream 1"
-    ]  # fmt: skip
-
-
-def test_the_handle_of_a_memory_is_shown_whole():
-    statement, memory = (id_of(letter, "default", "x") for letter in ("f", "m"))
-    assert short_handle(statement) == f"^{statement[:8]}" and short_handle(memory) == f"^{memory}"
 
 
 def test_with_its_last_line_a_heading_goes():

@@ -160,28 +160,6 @@ def without_log(page: str) -> str:
     return page.partition("## Session Ledger")[0]
 
 
-@pytest.mark.parametrize(
-    "words, first, last",
-    [
-        # Decisions stay, with their days and speakers; a blocker stays until a session comes to it.
-        ("an upload tried? — 3 times", 1, 9),
-        ("7 retries and a first pause of 15 s, which cover half an hour (agent)", 6, 9),
-        ("Priya has to grant write access", 2, 4),
-        ("load test for the upload queue is done", 8, 8),
-        ("Last night's 12 reports", 5, 5),
-        ("Always use pnpm", 3, 9),
-        # A next step stays until a session has done it.
-        ("write a load test", 1, 6),
-        ("convert the", 6, 9),
-    ],
-)  # fmt: skip
-def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
-    shown = [number for number, (_, context) in enumerate(told, 1) if words in without_earlier(context)]
-    assert shown == list(range(first, last + 1))
-    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
-    assert pages == shown
-
-
 def test_page_and_context_have_the_same_lines(told: list[tuple[str, str]]) -> None:
     """One board: of the project at hand, the context leaves out the project's name only."""
     for page, context in told:

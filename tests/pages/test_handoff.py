@@ -73,9 +73,3 @@ def test_another_agent_begins_with_it(vault: Vault, tmp_path: Path) -> None:
         written = harness_samples.write(harness, tmp_path / harness, turns)
         said = [one.text.strip() for one in harness_samples.read(harness, written).entries]
         assert said == ["Go on with this work.", "I do."], harness
-
-
-def test_a_harness_without_a_first_prompt_is_not_started(vault: Vault) -> None:
-    vault.reindex()
-    answer = vault.call("handoff", "x", "--to", "openclaw")
-    assert answer.code == 2 and "takes no first prompt" in answer.err

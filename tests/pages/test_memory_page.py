@@ -21,7 +21,7 @@ from artifacts_fixture import (
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import Rendered, render
-from signet_sync.pages.sections import SECTIONS, BoardInputs, NodeView, StatementView, candidates
+from signet_sync.pages.sections import BoardInputs, NodeView, StatementView, candidates
 from signet_sync.pages.session_log import clipping_notice, day_text, month_text
 from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
@@ -78,10 +78,6 @@ def names(rendered):
     return [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)]
 
 
-def sections(rendered):
-    return [line for line in rendered.text.split("\n") if line.startswith(("# ", "## "))]
-
-
 # ── pages word by word ──
 
 
@@ -135,31 +131,6 @@ def test_a_day_page_and_a_month_page_word_by_word():
 
 
 # ── sections ──
-
-EARLIER = "2026-01-20T10:00:00.000Z"
-
-
-ALL = [
-    *(heading for key, heading in SECTIONS.items() if key != "dreamed"),
-    "## Session Ledger (Last 30 Days)",
-    "## Temporal Index",
-]
-
-
-@pytest.mark.parametrize(
-    ("files", "kinds", "expected"),
-    [
-        (dict([manifest()]), [], ALL[-2:-1]),
-        (dict([summary(captured_at=EARLIER)]), [], ALL[-2:]),
-        (dict([summary()]), ["person"], ["## People & Relationships", ALL[-2]]),
-        (dict([summary(captured_at=EARLIER)]), ["person", "blocker", "next", "decision"], ALL),
-    ],
-    ids=["only a manifest", "only earlier", "people", "all"],
-)
-def test_sections_vanish_when_empty_but_for_the_ledger(files, kinds, expected):
-    head = statements(*((kind, f"a lantern of {kind}") for kind in kinds))
-    assert sections(page(files, head=head)) == ["# Working Memory", *expected]
-
 
 # ── rows ──
 
@@ -271,20 +242,6 @@ def test_the_clipping_notice_names_every_month_of_the_window():
     )
     files = many(160, start="2026-03-03T10:00:00.000Z")
     assert "All: [[ledger/2026-03.md]] [[ledger/2026-02.md]]" in page(files).text
-
-
-def test_what_the_head_leaves_goes_to_the_ledger():
-    full = statements(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
-    assert page(MANY).rows > page(MANY, head=full).rows + 10 > page(MANY, budget=2500).rows + 20
-
-
-def test_months_take_no_more_than_a_third_of_the_index():
-    days = (f"{2024 + n // 12}-{n % 12 + 1:02d}-01T10:00:00.000Z" for n in range(24))
-    files = dict(summary(session_id=f"s-{n}", captured_at=day) for n, day in enumerate(days))
-    text = page(files, budget=460, nodes=compactions(20)).text
-    assert 5 <= text.count("[[ledger/") < 12 and text.count("|compaction]]") > 2
-    assert text.index("[[ledger/2025-12.md]]") < text.index("|compaction]]") and "[[ledger/2024-01.md]]" not in text
-    assert estimate_tokens(text) <= 460
 
 
 @pytest.mark.parametrize(("budget", "count"), [(500, 160), (1200, 3), (5000, 160), (20_000, 160)])

@@ -1,12 +1,10 @@
 """The text on a project: its order, its budget, what it leaves out, and that nothing is said twice."""
 
-import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_found_repository import with_origin
 from workbench import Vault
 
 from signet_sync.formats.managed_block import CLOSING, OPENING
@@ -159,21 +157,6 @@ def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monke
     assert vault.call("context", "--project", "Lantern").out == here, "a name, from anywhere"
     error = vault.call("context", "--project", "lamp", "--json").json["error"]
     assert error["code"] == "unknown-project" and str(project) in error["hint"]
-
-
-def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    vault = Vault(tmp_path / "vault")
-    names = ["work/shop", "home/shop", "x y", "keyed"]
-    for number, name in enumerate(names, 1):
-        vault.session(number, project=f"{tmp_path}/{name}", session_key="agent:main:main" if name == "keyed" else None)
-    vault.reindex()
-    shown = re.findall(r"^- \*\*(.*?)\*\* \(", vault.page(), re.MULTILINE)
-    assert len(shown) == len(names) and {"work/shop", "x y"} <= set(shown)
-    monkeypatch.chdir(with_origin(tmp_path / "elsewhere"))
-    for name in shown:
-        own = vault.call("context", "--project", name).out.split("\n\n")[0]
-        assert own.startswith("=== Project ") and f"\n- **{name}**" in own and own.count("\n- **") == 1, own
-    assert vault.call("context", "--project", "shop").code == 0
 
 
 def test_without_a_project_the_newest_threads_of_any_are_shown():

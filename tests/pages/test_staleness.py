@@ -116,24 +116,6 @@ def squashed(repository: Path) -> None:
     run(repository, "branch", "-qD", "pier")
 
 
-def merged(repository: Path) -> None:
-    run(repository, "switch", "-q", "main")
-    run(repository, "merge", "-q", "--no-ff", "-m", "Bring it", "pier")
-    run(repository, "branch", "-qd", "pier")
-
-
-def pushed(repository: Path) -> None:
-    run(repository, "update-ref", "refs/remotes/origin/pier", "pier~1")
-    deleted(repository)
-
-
-def collected(repository: Path) -> None:
-    """As on a machine that never had the commit."""
-    deleted(repository)
-    run(repository, "reflog", "expire", "--expire=all", "--all")
-    run(repository, "gc", "-q", "--prune=all")
-
-
 def ages(repository: Path) -> None:
     """So many commits that not all since are read."""
     change(repository, "src/wick.py")
@@ -154,8 +136,7 @@ CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "reverted": (reverted, dict.fromkeys((LAMP, WICK, DARK, FAR), "reverted by HEAD")),
     "reverted twice": (lambda at: [reverted(at), reverted(at)], {LAMP: ONE, WICK: ONE}),
     "branch deleted": (deleted, dict.fromkeys((LAMP, WICK, DARK, FAR), GONE)),
-    "merged by another name": (squashed, {}), "merged": (merged, {}), "on a remote": (pushed, {}),
-    "never here": (collected, {}), "many commits": (ages, {}),
+    "merged by another name": (squashed, {}), "many commits": (ages, {}),
     "broken": (lambda at: [change(at, "src/lamp.py"), (at / ".git/HEAD").write_text("broken")], {}),
 }  # fmt: skip
 

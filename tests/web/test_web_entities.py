@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, Vault, cast, contents
+from workbench import NOW, Vault, cast
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
+from ui_pages import HOSTILE, asked, harmless, run, visitor
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations
@@ -104,18 +104,6 @@ def test_evidence_leads_to_the_line_that_it_rests_on(vault: Vault) -> None:
         database.execute("delete from memory_artifacts")
     links = harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text).links
     assert not [link for link in links if link.startswith("/sessions/")]
-
-
-def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> None:
-    profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
-    profile.write_text(profile.read_text("utf-8").replace("**short**", "**long**"), "utf-8")
-    before = contents(vault.root), contents(vault.state, but=BESIDE)
-    section = next(section for section in jo(vault)["sections"] if section["name"] == "overview")
-    assert "<strong>long</strong>" in section["prose"].html(None)
-    lists.entities(asked(vault.root))
-    assert visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").status_code == 200
-    assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
-    assert jo(vault)["log"].rows[0].op == "propose"
 
 
 def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles_it(vault: Vault) -> None:

@@ -18,12 +18,14 @@ from signet_sync.settings.model import Settings
 from signet_sync.sync.read_only import IndexPlace
 from signet_sync.web.app import make
 from signet_sync.web.request import Site, ViewRequest
+from signet_sync.web.security import Keys
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)> \"'> {{ 1001 * 7 }} \u202eexe.dm"
 # What SQLite keeps beside a database that is only read.
 BESIDE = ("signet-sync.db-shm", "signet-sync.db-wal")
-_TOKEN = "the-token"
-_PORT = 8124
+TOKEN = "the-token"
+PORT = 8124
+ADDRESS = f"http://127.0.0.1:{PORT}"
 
 
 def site(root: Path, agent: str = "default", **settings: Any) -> Site:
@@ -47,12 +49,17 @@ def asked(
     return ViewRequest(site(root), agent, given or {}, query, parse_instant(now) or 0)
 
 
-def visitor(root: Path, agent: str = "default") -> TestClient:
+def stranger(root: Path, agent: str = "default", *, token: str | Keys = TOKEN, **given: Any) -> TestClient:
+    """Somebody who has not been let in yet, and follows no redirect."""
+    app = make(site(root, agent), token, PORT, **given)
+    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False, follow_redirects=False)
+
+
+def visitor(root: Path, agent: str = "default", **given: Any) -> TestClient:
     """Somebody who was let in."""
-    found = TestClient(
-        make(site(root, agent), _TOKEN, _PORT), base_url=f"http://127.0.0.1:{_PORT}", follow_redirects=True
-    )
-    assert found.get("/violations", params={"token": _TOKEN}).status_code == 200
+    found = stranger(root, agent, **given)
+    found.follow_redirects = True
+    assert found.get("/", params={"token": TOKEN}).status_code == 200
     return found
 
 
