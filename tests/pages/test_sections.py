@@ -255,17 +255,6 @@ def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(da
     assert "Theirs" in page(database, agent_id="scout").text
 
 
-def test_a_thread_whose_newest_session_is_of_the_future_is_told_by_the_one_before(database):
-    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.")
-    rows.session(database, thread_id, 2, "2026-03-28", "The wick burns.", next_steps=("Trim it",))
-    rows.pin(database, thread_id)
-    thread, step = lines_of(page(database), "Active Projects & Threads")
-    assert "**lantern** (" in thread and "Mar 28" in thread and "The wick burns." in thread and "future" not in thread
-    assert step.startswith("- next: Trim it (lantern, Mar 28) ^f-")
-    then = page(database, now_us=rows.us("2026-09-02")).text
-    assert "**lantern** (open, Sep 1, 3 sessions): Of the future." in then
-
-
 # Of the index: day, project and sentence of each session.
 TOLD = {
     1: ("2026-03-29", "lantern", "In lantern the retry loop of src/queue.py now gives up after five tries, so a dead "

@@ -40,14 +40,6 @@ _THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, source_ref, node_id"
     " from memory_thread_heads where agent_id = ?1 and latest_us <= ?2"
 )
-# A thread whose newest session is dated in the future is told by the newest before.
-_NEWEST_THREADS = f"""
-    select * from ({_THREAD} order by latest_us desc, thread_id limit ?3)
-    union all select h.thread_id, h.project, h.session_key, t.harness, coalesce(t.status, ''), h.sessions, t.latest_us,
-        t.sentence, t.source_ref, t.node_id
-    from memory_thread_heads h join thread_sessions t on t.rowid = (select rowid from thread_sessions
-        where agent_id = ?1 and thread_id = h.thread_id and latest_us <= ?2 order by latest_us desc, node_id limit 1)
-    where h.agent_id = ?1 and h.latest_us > ?2 order by latest_us desc, thread_id limit ?3"""
 # The parameters are JSON lists of kinds and of threads; of each pair the newest statements are read.
 _STATEMENT = f"""
     select s.id, s.kind, s.text, nullif(s.project, ''), s.at_us, {path_of("s.artifact")}, '', s.speaker,
@@ -119,7 +111,8 @@ def _memories(database: Database, sql: str, *bindings: str) -> dict[str, Stateme
 
 
 def _threads(database: Database, agent_id: str, now_us: int, limit: int) -> dict[str, ThreadView]:
-    return {row[0]: ThreadView(*row) for row in database.execute(_NEWEST_THREADS, (agent_id, now_us, limit))}
+    newest = f"{_THREAD} order by latest_us desc, thread_id limit ?3"
+    return {row[0]: ThreadView(*row) for row in database.execute(newest, (agent_id, now_us, limit))}
 
 
 def entities(database: Database, agent_id: str, limit: int) -> list[EntityEntry]:
@@ -129,22 +122,21 @@ def entities(database: Database, agent_id: str, limit: int) -> list[EntityEntry]
 
 def uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
     """Returns accesses before the UTC day, the latest used first, and pins; by id."""
-    used = [
-        *database.execute(
-            "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
-            " order by last_day desc, id limit ?",
-            (agent_id, day, USED),
-        ),
-        # For rows used today, take the counts from before: no access of today changes a page.
-        *database.execute(
-            "select before_day, id, before from node_telemetry"
-            " where agent_id = ? and last_day >= ? and before_day is not null",
-            (agent_id, day),
-        ),
-    ]
-    used.sort(key=lambda row: row[1])
-    used.sort(key=lambda row: row[0], reverse=True)
-    found = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
+    used = database.execute(
+        "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
+        " order by last_day desc, id desc limit ?",
+        (agent_id, day, USED),
+    )
+    # For rows used today, take the counts from before: no access of today changes a page.
+    before = database.execute(
+        "select before_day, id, before from node_telemetry"
+        " where agent_id = ? and last_day >= ? and before_day is not null",
+        (agent_id, day),
+    )
+    found = {
+        one: Use(accesses, parse_instant(f"{last}T00:00Z"))
+        for last, one, accesses in sorted([*used, *before], reverse=True)[:USED]
+    }
     for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
         found[one] = found.get(one, Use())._replace(pinned=True)
     return found
