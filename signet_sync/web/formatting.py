@@ -6,7 +6,6 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import date
 from difflib import unified_diff
 from functools import cache, partial
 from itertools import takewhile
@@ -44,7 +43,6 @@ def environment(templates: str) -> Environment:
         "day": partial(when, form="%Y-%m-%d"),
         "clock": partial(when, form="%H:%M"),
         "size": human,
-        "number": number,
         "counted": count_noun,
         "sentence": sentence,
         "basename": basename,
@@ -95,20 +93,6 @@ def when(value: int | str | None, form: str = "%Y-%m-%d %H:%M") -> str:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, local(instant).strftime(form))
 
 
-def day_name(day: str) -> str:
-    """Returns `Saturday, 28 March 2026` of `YYYY-MM-DD`, in English; what is no day stays as it is."""
-    try:
-        found = date.fromisoformat(day)
-    except ValueError:
-        return day
-    return f"{found:%A}, {found.day} {found:%B %Y}"
-
-
-def number(value: int) -> str:
-    """Formats a number with separated thousands."""
-    return f"{value:,}".replace(",", "\u202f")
-
-
 def sentence(text: str) -> str:
     """Formats a line as a sentence: with a capital letter, unless it begins with our command, and a full stop."""
     shown = text if text.startswith("signet-sync") else text[:1].upper() + text[1:]
@@ -139,7 +123,7 @@ def difference(before: str, after: str) -> list[str]:
     tail = _count_alike(old[head:][::-1], new[head:][::-1])
     if max(len(old), len(new)) - head - tail > COMPARED:
         gone, came = (count_noun(len(some) - head - tail, "line") for some in (old, new))
-        return [f"@@ from line {number(head + 1)} on {gone} became {came}, too many to compare"]
+        return [f"@@ from line {head + 1} on {gone} became {came}, too many to compare"]
     found = list(unified_diff(old, new, n=_CONTEXT, lineterm=""))[2:]
     more = [f"@@ {count_noun(len(found) - ROWS, 'line')} more"] if len(found) > ROWS else []
     return [line if len(line) <= WIDE else f"{line[:WIDE]}…" for line in found[:ROWS]] + more

@@ -28,8 +28,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.text.sentences import basename, flatten
-from signet_sync.web.formatting import day_name
+from signet_sync.text.sentences import flatten
 from signet_sync.web.link_targets import find_targets
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage, page_number, portion
@@ -55,16 +54,13 @@ _LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
 def running(database: Database, agent_id: str) -> list[dict[str, Any]]:
     """Returns the running sessions of an agent, the most active first: what each is called, and how far it is.
 
-    It is called by its project and what its person said first, by its key if neither is known.
+    It is called by what its person said first, by its key without that.
     """
     found = []
     for one in live.sessions(database, agent_id):
-        known = next(live.running(database, agent_id, one.session_key, one.session_id), None)
-        project = basename(known.place.project) if known is not None and known.place.project else ""
         turns = live.transcript(database, agent_id, one.session_key, one.session_id)
         said = next((flatten(turn.content, _FIRST) for turn in turns if turn.role == "user"), "")
-        title = ": ".join(filter(None, (project, said or f"session {one.session_key}")))
-        found.append({"title": title, "turns": one.turns, "last_at": one.last_at})
+        found.append({"title": said or f"session {one.session_key}", "turns": one.turns, "last_at": one.last_at})
     return found
 
 
@@ -89,7 +85,7 @@ def sessions(request: ViewRequest) -> WebPage:
         by_day = groupby(shown, key=lambda entry: local_day(entry.membership_us))
         data: dict[str, Any] = {
             "asked": asked,
-            "days": [(day, day_name(day), list(some)) for day, some in by_day],
+            "days": [(day, list(some)) for day, some in by_day],
             "shown": shown,
             "number": number,
             "more": more,
@@ -183,7 +179,6 @@ def entities(request: ViewRequest) -> WebPage:
         found = queries.list_entities(repo)
         proposed = Counter(one.entity_id for one in queries.list_proposals(repo))
         queue = repo.drift()
-        chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted, known = {one.id for one in queue}, {one.id for one in found}
     cards = [
         {
@@ -202,7 +197,6 @@ def entities(request: ViewRequest) -> WebPage:
         "kinds": [one for one in kinds if one[1]],
         # An entity whose profile is gone or unreadable is in no list.
         "lost": [one for one in queue if one.id not in known],
-        "events": chain[2] if chain is not None else 0,
     }
     return WebPage("entities", "Entities", data)
 

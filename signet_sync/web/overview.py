@@ -21,7 +21,6 @@ from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts, violations
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.web.formatting import day_name
 from signet_sync.web.link_targets import PageSection, sections, targets
 from signet_sync.web.lists import running
 from signet_sync.web.request import ViewRequest, WebPage, portion, tone_of
@@ -97,7 +96,7 @@ def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
     return {
         "sessions": sessions,
         "artifacts": artifacts,
-        "days": [("Today" if day == today else day_name(day), list(entries)) for day, entries in by_day],
+        "days": [("Today" if day == today else day, list(entries)) for day, entries in by_day],
         "running": running(database, request.agent)[:LATEST],
         "problems": sum(one.verdict in PROBLEMS for one in mine),
     }
