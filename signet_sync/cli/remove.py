@@ -205,11 +205,11 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -
 
 
 @command("--dry-run", "--yes", "--agent", "--now", "--json")
-@click.argument("name", type=OfWorkspace(), metavar="[SESSION|PATH]", required=False)
+@click.argument("name", type=OfWorkspace(), metavar="[SESSION]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
 @click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
 def redact(context: Context, name: str | None, everything: bool, reason: str | None, dry_run: bool, yes: bool) -> int:
-    """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
+    """Remove secrets from sealed files: of a session, or (--all) of every file.
 
     Finds what is recognised as a secret today: in artifacts of other programs, and in our own that are older than a
     rule. Each is replaced by [REDACTED:rule], and the old bytes are deleted from seals, kept copies and backups. The
@@ -222,7 +222,7 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
     from signet_sync.privacy.remove import refresh
 
     if (name is None) == (not everything):
-        raise click.UsageError("give one SESSION or PATH, or --all")
+        raise click.UsageError("give one SESSION, or --all")
     reason = sanitize_line(reason or "") or None
     if reason is None and not dry_run:
         raise click.UsageError("--reason is required; it is kept with the file's seal")

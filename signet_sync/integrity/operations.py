@@ -58,8 +58,9 @@ def difference(database: Database, root: str, path: str, limit: int) -> Differen
 
 def _require_seal(database: Database, path: str) -> Seal:
     seal = artifacts.seal_of(database, path)
-    gone = {one.path for one in violations.list_accepted_gone(database)}
-    if seal is None or not (path in gone or violations.is_open(database, path)):
+    known = {one.path for one in violations.list_open(database)}
+    known |= {one.path for one in violations.list_accepted_gone(database)}
+    if seal is None or path not in known:
         raise UsageError(
             "this is no open violation",
             path=path,

@@ -8,11 +8,10 @@ behind the transaction, the next pass finds the old file with the new seal, and 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
+from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, unpack_seal
-from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
@@ -67,7 +66,7 @@ class _Work(NamedTuple):
 
 
 def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
-    """Returns the artifacts that `redact NAME` examines: of a session, one path, or (None) of every agent.
+    """Returns the artifacts that `redact SESSION` examines, or (None) those of every agent.
 
     Of all agents, only those that may contain a secret by their rows, or that have no indexed row. Raises `UsageError`.
     """
@@ -78,18 +77,6 @@ def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> l
             " (select 1 from files f where f.path = s.path and f.verdict = 'indexed') order by 1"
         )
         return [row[0] for row in rows]
-    folder, _, last = name.rpartition("/")
-    if artifact_name(last) is not None:
-        path = f"{folder or MEMORY}/{last}"
-        known = "select exists(select 1 from files where path = ?1) or exists(select 1 from seals where path = ?1)"
-        if folder not in ("", MEMORY) or not workspace.database.value(known, (path,)):
-            raise UsageError(
-                "no such artifact is known",
-                path=path,
-                hint="give its path as signet-sync open shows it, such as memory/….md",
-                code="unknown-path",
-            )
-        return [path]
     found = {path for plan in remove.plan(workspace, agent_id, name) for path in plan.paths}
     return sorted(filter(is_artifact_path, found))
 

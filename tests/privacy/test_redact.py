@@ -193,11 +193,13 @@ def test_a_secret_leaves_files_seals_copies_and_backups(vault, tmp_path):
     assert vault.rows("select count(*) from redactions") == [(3,)]
 
 
-def test_one_path_and_all(vault):
+def test_the_session_of_a_path_and_all(vault):
     secret(vault, 4)
-    assert [one["path"] for one in redact(vault, path_of("summary"))["redacted"]] == [path_of("summary")]
+    assert {one["path"] for one in redact(vault, path_of("summary", 4))["redacted"]} == {
+        path_of(kind, 4) for kind in ("summary", "transcript", "manifest")
+    }
     found = redact(vault, "--all")["redacted"]
-    assert len(found) == 5 and leaks(vault.root, vault.state) == []
+    assert len(found) == 3 and leaks(vault.root, vault.state) == []
 
 
 def test_what_cannot_be_redacted_says_why(vault):
@@ -211,12 +213,9 @@ def test_what_cannot_be_redacted_says_why(vault):
     vault.put(made.summary(session_id=f"token={SECRET}", captured_at="2026-03-01T10:00:00.000Z"))
     vault.reindex()
     assert any("contains a secret" in one["message"] for one in redact(vault, "--all", code=1)["left"])
-    for given_name, said in (
-        ("memory/2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md", "no such artifact"),
-        ("nobody", "no session"),
-    ):
-        answer = vault.call("redact", given_name, "--reason", "x", "--yes")
-        assert answer.code == 2 and said in answer.err
+    for name in ("memory/2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md", "nobody"):
+        answer = vault.call("redact", name, "--reason", "x", "--yes")
+        assert answer.code == 2 and "no session" in answer.err
     assert vault.call("redact", "--all").code == 2 and vault.call("redact", "--reason", "x").code == 2
     assert vault.call("violations", "restore", "--all", "--yes").code == 0
     assert vault.call("redact", "--all", "--reason", "x").code == 2, "asks first"

@@ -41,53 +41,12 @@ def thread(vault: Vault) -> None:
     session(vault, REMOVED, memory_sentence=sentence(WORD), more="Nothing else.\n")
 
 
-def old_thread(vault: Vault) -> None:
-    """Whose newest session no row of the session log links."""
-    then = {"captured_at": "2026-02-05T10:00:00.000Z", "project": "/home/ada/code/pier"}
-    session(vault, 1, "Charts are drawn at night.")
-    session(vault, 4, "Tides are read at night.", **(then | {"captured_at": "2026-02-01T10:00:00.000Z"}))
-    session(vault, REMOVED, "Buoys are lit at noon.", **then, memory_sentence=sentence(WORD))
-
-
-def next_step(vault: Vault) -> None:
-    session(vault, 1, "Charts are drawn at night.")
-    session(vault, REMOVED, "Tides are read at night.", more=f"\n## Next steps\n\n- Ask the {WORD} for its key\n")
-
-
-def blocker(vault: Vault) -> None:
-    session(
-        vault,
-        REMOVED,
-        "Tides are read at night.",
-        more=f"\n## Blockers\n\n- The {WORD} waits for the key of the harbour office\n",
-    )
-    session(
-        vault,
-        1,
-        "Charts are drawn at night.",
-        memory_sentence=sentence("lamp")[:-1] + "; blocked: waits for the key of the harbour.",
-    )
-
-
 def condensation(vault: Vault) -> None:
     session(vault, 1, "Charts are drawn at night.")
     session(vault, 4, "Tides are read at night.", captured_at="2026-02-03T10:00:00.000Z")
     then = "2026-02-05T10:00:00.000Z"
     session(vault, REMOVED, "Buoys are lit at noon.", captured_at=then, memory_sentence=sentence(WORD))
     session(vault, 5, "Lamps are lit at dusk.", captured_at="2026-02-04T10:00:00.000Z")
-
-
-def pinned_statement(vault: Vault) -> None:
-    statement(vault)
-    vault.reindex()
-    ((found,),) = vault.rows("select id from statements where newest = 1 and text like ?", f"%{WORD}%")
-    assert vault.call("pin", found, "--now", NOW).code == 0
-
-
-def project(vault: Vault) -> None:
-    own = {"project": f"/home/ada/code/{WORD}"}
-    session(vault, 1, "Charts are drawn at night.")
-    session(vault, REMOVED, "Tides are read at night.", "Buoys are lit at noon.", **own)
 
 
 def memory(vault: Vault) -> None:
@@ -102,15 +61,7 @@ def memory(vault: Vault) -> None:
 KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
     "a statement": (statement, r"^- The WORD keeps the queue\. \(lantern, Mar 26\) \^f-\w+$"),
     "a thread": (thread, r"^- \*\*lantern\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
-    "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
-    "a next step": (next_step, r"^- next: Ask the WORD for its key \(lantern, .*\) \^f-\w+$"),
-    "a blocker": (
-        blocker,
-        r"^- blocker: The WORD waits for the key of the harbour office \(.*\) \^f-\w+$",
-    ),
     "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \^a-\w+$"),
-    "a pin": (pinned_statement, r"^- 📌 The WORD keeps the queue\..* \^f-\w+$"),
-    "a statement's project": (project, r"^- Tides are read at night\. \(WORD, Mar 26\) \^f-\w+$"),
     "a memory": (memory, r"^- The WORD sleeps at noon\. .* \^m-\w+$"),
 }
 

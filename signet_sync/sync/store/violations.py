@@ -42,11 +42,6 @@ def list_open(database: Database, agent_id: str | None = None) -> list[OpenViola
     ]
 
 
-def is_open(database: Database, path: str) -> bool:
-    """Returns whether a path holds an open violation."""
-    return bool(database.value("select exists(select 1 from violations where path = ?)", (path,)))
-
-
 class AcceptedGone(NamedTuple):
     """A sealed file whose absence was accepted; `restorable`: the sealed bytes are still there."""
 
