@@ -122,7 +122,7 @@ def _derive(run: Pass) -> None:
     database = run.database
     if run.outcome.cliff is not None or not passes.anything_waits(database):
         return
-    at_once = not passes.holds_sources(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
+    at_once = not passes.anything_waits(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
     run.outcome.change.add(
         deriving.drain(
             database,

@@ -119,13 +119,8 @@ def list_waiting(database: Database) -> dict[tuple[str, str], int]:
     return {(deriver, kind): at_us for deriver, kind, at_us in database.execute(_WAITING)}
 
 
-def anything_waits(database: Database) -> bool:
-    """Returns whether anything is queued."""
-    return holds_sources(database, 1)
-
-
-def holds_sources(database: Database, count: int) -> bool:
-    """Returns whether at least `count` sources are queued."""
+def anything_waits(database: Database, count: int = 1) -> bool:
+    """Returns whether anything is queued, or at least so many sources."""
     return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
 
 
