@@ -25,6 +25,7 @@ from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
+from signet_sync.storage.database.batches import drop_artifacts, drop_session, within
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known
@@ -418,7 +419,14 @@ def remove_covered(
     for tombstone in tombstones:
         sessions = tombstones_store.sessions_of(database, tombstone.scope)
         removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
-        dropped, sealed = tombstones_store.drop_covered(database, tombstone)
+        scope, bindings = within(tombstone.scope)
+        sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
+        touched += [(agent, token, session) for agent, token, session in database.execute(sealed, bindings)]
+        gone = tombstones_store.paths_of(database, tombstone.scope)
+        dropped = artifacts.delete_rows(database, gone)
+        drop_artifacts(database, tombstone.agent_id, gone)
+        artifacts.forget_files(database, gone)
+        drop_session(database, tombstone.scope, "native")
+        touched += dropped
         removed += len(dropped)
-        touched += [*dropped, *sealed]
     return touched, removed

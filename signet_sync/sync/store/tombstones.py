@@ -16,11 +16,11 @@ from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.storage.database.batches import Scope, drop_artifacts, drop_session, within
+from signet_sync.storage.database.batches import Scope, drop_artifacts, within
 from signet_sync.storage.database.connection import Database, make_damage_error
 from signet_sync.storage.database.tables import list_identified
 from signet_sync.sync.store import violations
-from signet_sync.sync.store.artifacts import delete_rows, forget_files
+from signet_sync.sync.store.artifacts import delete_rows
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
 # A line as pages have them, which a person can hardly have typed: a list item that ends with a handle.
@@ -180,26 +180,6 @@ def lift(database: Database, agent_id: str, token: str) -> None:
     database.execute(
         "delete from memory_artifact_tombstones where agent_id = ? and session_token = ?", (agent_id, token)
     )
-
-
-def drop_covered(
-    database: Database, tombstone: Tombstone
-) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-    """Deletes the rows that a tombstone covers; returns the sessions of those of artifacts, and of seals.
-
-    In the caller's transaction.
-    """
-    dropped: list[tuple[str, str, str]] = []
-    sealed: list[tuple[str, str, str]] = []
-    if gone := paths_of(database, tombstone.scope):
-        dropped = delete_rows(database, gone)
-        scope, bindings = within(tombstone.scope)
-        sealed_sessions = f"select distinct agent_id, session_token, session_id from seals where {scope}"
-        sealed = [(agent, token, session) for agent, token, session in database.execute(sealed_sessions, bindings)]
-        drop_artifacts(database, tombstone.agent_id, gone)
-        forget_files(database, gone)
-    drop_session(database, tombstone.scope, "native")
-    return dropped, sealed
 
 
 def list_gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
