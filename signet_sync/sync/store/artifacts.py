@@ -202,10 +202,13 @@ def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
     """Stores which targets are broken: among all links, or among the checked targets."""
-    among = "" if checked is None else f" and target_path {LISTED}"
+    lost = list(broken)
+    if checked is None:
+        known = database.execute("select distinct target_path from links where broken = 1")
+        checked = {*lost, *(target for (target,) in known)}
     database.execute(
-        f"update links set broken = not broken where broken <> (target_path {LISTED}){among}",
-        (pack_values(broken), *([pack_values(checked)] if checked is not None else [])),
+        f"update links set broken = not broken where target_path {LISTED} and broken <> (target_path {LISTED})",
+        (pack_values(checked), pack_values(lost)),
     )
 
 
