@@ -253,15 +253,6 @@ def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
     assert past.commit()[0] and len(past.log()) == 3
 
 
-def test_a_repository_that_is_deleted_meanwhile_stays_deleted(past):
-    past.commit()
-    with past.opened() as git:
-        shutil.rmtree(past.root / ".git")
-        with pytest.raises(repository.RepositoryRefused):
-            commit.commit(git, str(past.root), subject="x", author=("a", "b"), now_us=past.now)
-    assert not (past.root / ".git/HEAD").exists()
-
-
 @needs_git
 def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
     """Commits by turns with a loop of a person's git, which takes the same locks."""

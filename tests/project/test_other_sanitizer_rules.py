@@ -5,10 +5,7 @@ The other rules did not know `SECRET`, and named their marks otherwise.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,15 +22,11 @@ from session_inputs import (
     segments,
     written,
 )
-from test_capture import Desk
-from transcript_builder import TranscriptBuilder
 from workbench import Vault, contents
 
-from signet_sync.app.workspace import opened
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions.live.turns import new_part
-from signet_sync.settings.model import Settings
 from signet_sync.sync.index_records import Judgement
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.texts import keep
@@ -79,17 +72,6 @@ def age(vault: Vault) -> None:
         artifacts.insert_rows(database, judged, first)
         artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
         database.execute("delete from flow_results")
-
-
-@pytest.fixture
-def talk(tmp_path: Path) -> TranscriptBuilder:
-    return TranscriptBuilder(tmp_path / "transcripts")
-
-
-@pytest.fixture
-def desk(vault: Vault) -> Iterator[Desk]:
-    with opened(str(vault.root), Settings()) as workspace:
-        yield Desk(vault, workspace)
 
 
 # ── texts ──
@@ -151,31 +133,6 @@ def test_what_was_redacted_since_is_known(vault: Vault, tail: bool) -> None:
     assert segments(vault) == kept
     end(vault, captured_at=moment(2), transcript=LEAKY + SECOND)
     assert segments(vault) == [*kept, normalize(SECOND).lstrip("\n")]
-
-
-# ── what harnesses wrote ──
-
-
-@pytest.mark.parametrize("second", [2, 2.9, 3])
-def test_a_transcript_that_went_on_is_captured_once(
-    desk: Desk, talk: TranscriptBuilder, vault: Vault, second: float
-) -> None:
-    talk.user(f"use {SECRET} here", 1)
-    talk.call(f"echo {SECRET}", 2)
-    talk.result(f"{SECRET}\n{KEY}", 2)
-    talk.assistant(f"{SECRET} was told, and {KEY}", second)
-    desk.take(talk)
-    age(vault)
-    old = segments(vault)
-    os.utime(talk.path)
-    assert not desk.take(talk).wrote
-    talk.assistant("and this is new", second)
-    talk.user("so is this", 4)
-    desk.take(talk)
-    assert segments(vault)[:-1] == old
-    new = segments(vault)[-1]
-    assert "and this is new" in new and "so is this" in new and "REDACTED" not in new
-    assert not desk.take(talk).wrote
 
 
 # ── rows, seals, the doctor ──

@@ -219,13 +219,3 @@ def test_nothing_goes_through_all_rows_of_an_agent(tmp_path: Path) -> None:
     assert not unexplained, "\n".join(unexplained)
     held = [sql for _, command, sql in found if command not in WHOLE]
     assert [fragment for fragment in ALLOWED if not any(fragment in sql for sql in held)] == []
-
-
-def test_statistics_of_an_older_database_are_replaced(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault").indexed(1)
-    with vault.database(readonly=False) as database:
-        database.execute("analyze")
-        assert statistics(database) != statistics(Database(":memory:"))
-        with database.transaction():
-            database.reset_derived()
-        assert statistics(database) == statistics(Database(":memory:"))

@@ -535,23 +535,15 @@ def whole_state_of_before(scene: Scene) -> None:
     shutil.copytree(scene.kept("before") / "state" / scene.vault.state.name, scene.vault.state, symlinks=True)
 
 
-def tree_of_before(scene: Scene, *names: str) -> None:
+def tree_of_before(scene: Scene) -> None:
     """As `git checkout OLD` does it: every file of then, and none that came since."""
     kept = scene.kept("before") / "vault"
-    for name in names or ("memory", "ledger", "entities", "agents", "MEMORY.md", "DREAMS.md"):
+    for name in ("memory", "ledger", "entities", "agents", "MEMORY.md", "DREAMS.md"):
         if (kept / name).is_file():
             shutil.copy2(kept / name, scene.vault.root / name)
             continue
         shutil.rmtree(scene.vault.root / name)
         shutil.copytree(kept / name, scene.vault.root / name)
-
-
-def pages_of_before(scene: Scene) -> None:
-    """A sync service brings the pages that another machine wrote before it knew."""
-    for path, raw in scene.pages.items():
-        if path.partition("/")[0] in ("MEMORY.md", "DREAMS.md", "ledger"):
-            (scene.vault / path).parent.mkdir(parents=True, exist_ok=True)
-            (scene.vault / path).write_bytes(raw)
 
 
 def jobs_that_come_late(scene: Scene) -> None:
@@ -592,7 +584,6 @@ def half_synced(scene: Scene) -> None:
 
 # What is done; whether the files come back with it.
 OTHERS: dict[str, tuple[Callable[[Scene], object], bool]] = {
-    "the database is lost": (lambda scene: lose(scene, "*.db*"), True),
     "database and backups are lost": (databases_lost, True),
     "the tombstone is lost": (lambda scene: stone(scene).unlink(), True),
     "the tombstone is torn": (lambda scene: stone(scene).write_bytes(b"<<<<<<< mine\n"), True),
@@ -602,8 +593,6 @@ OTHERS: dict[str, tuple[Callable[[Scene], object], bool]] = {
     "a backup of before": (backup_of_before, False),
     "a state of before": (whole_state_of_before, False),
     "a tree of before": (tree_of_before, False),
-    "entities of before": (lambda scene: tree_of_before(scene, "entities"), False),
-    "pages of before": (pages_of_before, False),
     "jobs that come late": (jobs_that_come_late, False),
     "half synced": (half_synced, False),
     "read again": (read_again, False),

@@ -14,11 +14,10 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from agents import Inside, Session, heartbeat, manager, until
+from agents import Inside
 from session_inputs import compact, end
 from workbench import NOW, Vault, holding, tree
 
-from signet_sync.app.heartbeat import Notifier
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 
@@ -180,29 +179,6 @@ def test_no_secret_leaves_the_file_that_it_was_written_into(tmp_path: Path, monk
     scene = Scene(tmp_path / "vault", monkeypatch)
     assert len(scene.said) > 25 and scene.vault.hits("queue")
     assert scene.leaks() == []
-
-
-def test_a_running_agent_that_is_told_a_bad_setting_does_not_repeat_it(tmp_path: Path) -> None:
-    """Log, heartbeat, what the service manager hears."""
-    vault = Vault(tmp_path / "vault")
-    config = Path(os.environ["SIGNET_CONFIG"])
-    config.parent.mkdir(parents=True)
-    config.write_text("")
-    secret = SECRETS["bad setting"]
-    Session().write(vault)
-    with manager(tmp_path) as (address, heard), Inside(vault, notifier=Notifier({"NOTIFY_SOCKET": address})) as agent:
-        agent.wait("watching")
-        config.write_text(f"[reconcile]\ninterval = '{secret}'\n")
-        log_file = vault.state / "logs/signet-sync.log"
-        until(lambda: "interval" in log_file.read_text(), "told")
-        log = log_file.read_text()
-        told = [vault.call("status").out, json.dumps(heartbeat(vault)), log, *texts(heard())]
-    assert [text for text in told if secret in text] == []
-    assert "REDACTED" in log
-
-
-def texts(heard: list[tuple[float, str]]) -> list[str]:
-    return [text for _, text in heard]
 
 
 # ── who may read what we make ──
