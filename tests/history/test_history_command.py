@@ -27,7 +27,6 @@ from signet_sync.storage.locations import now_us
 from signet_sync.sync.workspace import Workspace
 
 git = shutil.which("git")
-SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import LINUX, Agent, Session, heartbeat, manager, page, some
+from agents import Agent, Session, heartbeat, manager, page, some
 from workbench import Vault
 
 from benchmarks.corpus import write_corpus
@@ -26,7 +26,6 @@ from signet_sync.sync.workspace import Request
 Start = Any
 start = agents.start
 STRACE = shutil.which("strace")
-linux = pytest.mark.skipif(not LINUX, reason="made for Linux")
 
 
 # ── told to end ──

@@ -8,30 +8,13 @@ from pathlib import Path
 
 import hand_edits
 import pytest
-from workbench import NOW, Vault, path_of, tree
-
-from signet_sync.app import hints
-from signet_sync.app.workspace import opened
-from signet_sync.formats.timestamps import parse_instant
-from signet_sync.settings.model import Settings
-from signet_sync.sync.engine import run_pass
-from signet_sync.sync.workspace import Outcome, Request
-
-NOW_US = parse_instant(NOW) or 0
-WARNING = "changed or lost after being sealed"
+from workbench import Vault, path_of, tree
 
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     """Two sessions that were indexed."""
     return Vault(tmp_path / "vault").indexed(1, 2)
-
-
-def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
-    """The agent's pass after events of some paths."""
-    with opened(str(vault.root), Settings()) as workspace:
-        asked = hints.relevant(workspace, frozenset(paths))
-        return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
 
 
 # ── copies ──
