@@ -11,13 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.capture import injections, spool
-from signet_sync.errors import DatabaseError
+from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.llm.token_budget import spent
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, list_set_aside, note_damage
+from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import StateFolder, base, has_settings, now_us
 from signet_sync.storage.state_dir import SILENCE
 from signet_sync.sync.store import counts, passes
@@ -95,10 +96,11 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
 
 def _trouble(root: str, folder: StateFolder, path: str, trouble: str, *, running: bool) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
-    if not running and os.path.islink(root) and not os.path.exists(root):
-        return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
-    if not running and not os.path.isdir(root):
-        return "there is no such workspace: signet-sync setup makes it, --workspace names another one"
+    if not running:
+        try:
+            require_root(root)
+        except WorkspaceError as error:
+            return f"{error.message}: {error.hint}"
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     if not os.path.exists(path):

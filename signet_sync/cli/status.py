@@ -29,15 +29,11 @@ _WELL = ("watching", "polling", "reconciling")
 def status(context: Context, check: bool) -> int:
     """Show the state of the agent, the last pass, counts, open violations and sizes."""
     document = status_document(context.place())
+    lost = not (document["running"] or os.path.isdir(context.root))  # an agent that is alive waits for its workspace
+    if lost and not context.as_json:  # of which the document contains the reason
+        require_root(context.root)
     context.answer(document, lambda: click.echo("\n".join(_lines(document))))
-    if not document["running"]:  # an agent that is alive waits for its workspace
-        try:
-            require_root(context.root)
-        except WorkspaceError as error:
-            if context.as_json:  # the document contains the reason
-                return error.exit_code
-            raise
-    return 1 if check and not healthy(document) else 0
+    return WorkspaceError.exit_code if lost else 1 if check and not healthy(document) else 0
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:

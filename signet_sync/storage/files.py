@@ -18,6 +18,9 @@ def require_root(root: str) -> None:
     if not os.path.isdir(root):
         if os.path.exists(root):
             raise WorkspaceError("the workspace is not a folder", path=root, hint="name a folder with --workspace")
+        if os.path.islink(root):
+            message = f"the workspace is a link to {os.readlink(root)}, which does not exist"
+            raise WorkspaceError(message, path=root, hint="bring back what it leads to, or unlink it")
         hint = "name another one with --workspace, or create it with: signet-sync setup"
         raise WorkspaceError("the workspace does not exist", path=root, hint=hint)
     if not os.access(root, os.R_OK | os.X_OK):

@@ -219,7 +219,8 @@ def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:
     link = vault.root.parent / "link"
     link.symlink_to(vault.root.parent / "unmounted")
     for words in (["doctor"], ["status"]):
-        assert "/unmounted, which does not exist" in call("--workspace", link, *words).out
+        said = call("--workspace", link, *words)
+        assert "/unmounted, which does not exist" in said.out + said.err
     (vault.root.parent / "file").write_text("")
     for name, trouble in (("mistyped", "does not exist"), ("file", "not a folder")):
         said = call("--workspace", vault.root.parent / name, "status")

@@ -123,7 +123,7 @@ def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_pa
 
 def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path):
     answer = call("--workspace", tmp_path / "none", "status", "--check", "--json")
-    assert answer.code == 3 and "no such workspace" in answer.json["trouble"] and answer.err == ""
+    assert answer.code == 3 and "the workspace does not exist" in answer.json["trouble"] and answer.err == ""
 
 
 READERS = [

@@ -100,7 +100,7 @@ def save(path: Path, raw: bytes) -> None:
 def status(vault: Vault) -> dict[str, Any]:
     """The document of `status --json`."""
     answer = vault.call("status", "--json")
-    gone = answer.code == 3 and "no such workspace" in str(answer.json["trouble"])
+    gone = answer.code == 3 and "the workspace does not exist" in str(answer.json["trouble"])
     assert answer.code == 0 or gone, answer
     return dict(answer.json)
 
