@@ -17,7 +17,7 @@ import apsw
 from signet_sync.admin.doctor.installation import Finding, Installation, access_command, fine, problem, span, warning
 from signet_sync.capture import spool
 from signet_sync.entities import store as entities_store
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.pages import conflict_copies
 from signet_sync.pages.others import HOLD, daemon_pid, replaced
@@ -33,6 +33,7 @@ from signet_sync.storage.database.connection import (
     note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
+from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import user_file
 from signet_sync.sync.store import artifacts, counts, passes, texts
 from signet_sync.text.phrases import count_noun
@@ -45,28 +46,24 @@ NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "f
 def workspace(target: Installation) -> list[Finding]:
     """Checks that the folders exist and can be used."""
     root = target.root
-    quoted = shlex.quote(root)
-    if os.path.islink(root) and not os.path.exists(root):
-        words = f"{root} is a link to {os.readlink(root)}, which does not exist"
-        return [problem("workspace", words, f"ls -l {quoted}  # bring back what it leads to, or: unlink {quoted}")]
-    if os.path.lexists(root) and not os.path.isdir(root):
-        return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
-    if not os.path.isdir(root):
-        return [problem("workspace", f"{root} does not exist", f"{target.command('setup')}  # or give --workspace")]
+    try:
+        require_root(root)
+    except WorkspaceError as error:
+        return [problem("workspace", f"{error.message}: {root}", error.hint)]
     found = [fine("workspace", root)]
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
         words = "the workspace cannot be written; check works where it can be read"
         found.append(problem("permissions", words, access_command(root, "u+rwx")))
-    return [*found, *_memory(target, quoted)]
+    return [*found, *_memory(target)]
 
 
-def _memory(target: Installation, quoted: str) -> Iterator[Finding]:
+def _memory(target: Installation) -> Iterator[Finding]:
     memory = os.path.join(target.root, MEMORY)
     try:
         mode = os.lstat(memory).st_mode
     except FileNotFoundError:
         if os.path.isfile(target.database):
-            remedy = f"ls -la {quoted}  # bring memory/ back: mount it, or let the sync end"
+            remedy = f"ls -la {shlex.quote(target.root)}  # bring memory/ back: mount it, or let the sync end"
             yield warning("memory", "memory/ is missing", remedy)
         else:
             yield warning("memory", "there is no memory/ yet", target.command("init"))
