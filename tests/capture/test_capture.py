@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_inputs import body, everything, fields, segments, sound, written
-from transcript_builder import PROJECT, SECRET, SESSION, TranscriptBuilder, at, micros, turns_of
+from session_inputs import everything, fields, segments, sound, written
+from transcript_builder import TranscriptBuilder, micros, turns_of
 from workbench import Vault
 
 from signet_sync.app.workspace import opened
@@ -67,26 +67,6 @@ def told_once(desk: Desk, talk: TranscriptBuilder) -> None:
     """The segments, one after the other, say what the whole transcript says: no overlap, no gap."""
     said = [line for text in segments(desk.vault) for line in turns_of(text)]
     assert said == list(turns_of(desk.whole(talk)))
-
-
-def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
-    talk.exchange(1)
-    talk.call("make light", 12)
-    talk.result(f"lit with {SECRET}", 13)
-    done = desk.take(talk)
-    assert (done.session_id, done.agent_id, len(done.segments), done.compactions) == (SESSION, "default", 1, [])
-    assert sum(done.redactions.values()) == 1
-    assert len(written(vault)) == 3
-    (path,) = transcripts(vault)
-    found = fields(vault, path)
-    assert (found["session_id"], found["session_key"], found["project"], found["harness"]) == (
-        SESSION, SESSION, PROJECT, "claude-code",
-    )  # fmt: skip
-    assert (found["captured_at"], found["started_at"], found["ended_at"]) == (at(13), at(10), at(13))
-    assert path.startswith("memory/2026-03-20T10-00-13.000Z--")
-    assert body(vault, path) == desk.whole(talk)
-    assert SECRET not in body(vault, path)
-    sound(vault)
 
 
 def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault):

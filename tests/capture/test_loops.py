@@ -161,16 +161,6 @@ def test_a_fork_is_told_and_found_without_what_it_repeats(vault, parent):
     assert (done["sessions"], done["nothing"][0]["reason"]) == (1, capture.COPIED)
 
 
-@pytest.mark.parametrize("stamped", [True, False])
-def test_whichever_is_read_first_has_the_turns_that_both_have(vault, parent, stamped):
-    fork = forked(parent, FORK, stamped=stamped)
-    fork.exchange(3, 30)
-    parent.exchange(4, 40)
-    import_(vault, "claude-code", fork.path)
-    import_(vault, "claude-code", parent.path)
-    said_once(vault, *(f"{kind}{number}word" for kind in ("question", "answer") for number in (1, 2, 3, 4)))
-
-
 def test_an_answer_that_went_on_behind_a_copy_is_kept(vault, parent):
     """The file was copied while the assistant was working, and its answer goes on without a new prompt."""
     copy = forked(parent, FORK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
@@ -14,12 +14,8 @@ from signet_sync.errors import HarnessError
 from signet_sync.storage.database.connection import columns_of
 from signet_sync.storage.database.foreign import open_foreign
 
-_NEEDED: Mapping[str, frozenset[str]] = {
-    "session": frozenset({"id", "parent_id", "directory", "title", "time_created", "time_updated"}),
-    "message": frozenset({"id", "session_id", "time_created", "data"}),
-    "part": frozenset({"id", "message_id", "data"}),
-}
 _MILLION = 1_000_000
+_HINT = "try again when OpenCode is idle; if it is newer than this signet-sync, upgrade that"
 _PARTS = "select id, data from part where message_id = ? order by id"
 
 
@@ -61,10 +57,10 @@ def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[Me
             ).fetchall()
         ]
         # The table that newer versions are introducing.
-        if not messages and columns_of(connection, "session_message") >= {"session_id"}:
-            elsewhere = "select 1 from session_message where session_id = ?"
-            if connection.execute(elsewhere, (session_id,)).fetchone() is not None:
-                raise _newer(path, "it keeps this session in unknown tables")
+        elsewhere = "select exists(select 1 from session_message where session_id = ?)"
+        newer = not messages and bool(columns_of(connection, "session_message"))
+        if newer and connection.execute(elsewhere, (session_id,)).get:
+            raise HarnessError("it keeps this session in unknown tables", path=path, hint=_HINT)
     return session, messages
 
 
@@ -81,23 +77,11 @@ def _opened(path: str) -> Iterator[apsw.Connection]:
         connection = open_foreign(path)
         try:
             connection.execute("begin")
-            for table, needed in _NEEDED.items():
-                if lacking := needed - columns_of(connection, table):
-                    raise _newer(path, f"its table {table!r} has no column {min(lacking)!r}")
             yield connection
         finally:
             connection.close()
     except apsw.Error as error:
-        what, hint = f"OpenCode's database cannot be read: {error}", "try again when OpenCode is idle"
-        raise HarnessError(what, path=path, hint=hint) from error
-
-
-def _newer(path: str, what: str) -> HarnessError:
-    return HarnessError(
-        f"{what}: another version of OpenCode, or another program's",
-        path=path,
-        hint="upgrade signet-sync, or name OpenCode's own opencode.db",
-    )
+        raise HarnessError(f"OpenCode's database cannot be read: {error}", path=path, hint=_HINT) from error
 
 
 def _text(value: object) -> str:
