@@ -18,6 +18,7 @@ from signet_sync.capture.harnesses.texts import file_stem
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.transcripts import TranscriptSource
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
 from signet_sync.formats.body import js_trim, utf8
 from signet_sync.formats.ids import (
@@ -155,7 +156,7 @@ def capture(
     if not done.remark:
         _write(workspace, conversation, done, now_us, propose, end=end)
         if done.compactions and not registry.facts(source.harness).reports_compaction:
-            with suppress(OSError):
+            with suppress(OSError, WorkspaceError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")

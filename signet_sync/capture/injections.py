@@ -3,8 +3,6 @@
 A record is one small file for each session in the state folder. It contains no words. Only starts and prompts need it.
 """
 
-import fcntl
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,14 +10,15 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
-from signet_sync.storage.locations import StateFolder, read_json, write_program
+from signet_sync.storage import state_dir
+from signet_sync.storage.durable import READ, private_folder, publish, read_with_sum, sync_folder, unlink, with_sum
+from signet_sync.storage.locations import StateFolder, write_program
 from signet_sync.text.phrases import QUOTED
 
+VERSION = 1
 KEPT_DAYS = 30.0
 _MOST = 1_000  # ids of a session
 _DAY = 86_400.0  # seconds
-_WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
 
 
 class HookSession(NamedTuple):
@@ -85,7 +84,7 @@ class Injections:
 
     def document(self) -> dict[str, object]:
         """Returns what is written: of much the newest."""
-        return {"v": 1, **vars(self), "at_start": self.at_start[-_MOST:], "at_prompts": self.at_prompts[-_MOST:]}
+        return {"v": VERSION, **vars(self), "at_start": self.at_start[-_MOST:], "at_prompts": self.at_prompts[-_MOST:]}
 
 
 def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | None:
@@ -97,7 +96,7 @@ def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | No
 def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) -> Iterator[Injections]:
     """Gives a session's record to change, alone; it is written whole or not at all.
 
-    Raises `OSError` if it cannot be locked in time, or written.
+    Raises `WorkspaceError` if it cannot be locked in time, `OSError` if it cannot be written.
     """
     with _locked(folder):
         path = _place(folder, agent_id, session_id)
@@ -106,7 +105,7 @@ def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) 
         yield record
         if record.document() != before:
             record.at = time.time()
-            os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
+            os.close(publish(path, with_sum(record.document()), durable=False))
 
 
 def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
@@ -144,7 +143,7 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
                 for some in (record.at_start, record.at_prompts)
             )
             if record.document() != before:
-                os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
+                os.close(publish(path, with_sum(record.document()), durable=False))
                 os.utime(path, (record.at, record.at))
         sync_folder(folder.injected)
 
@@ -165,32 +164,16 @@ def _place(folder: StateFolder, agent_id: str, session_id: str) -> str:
 
 def _read(path: str) -> Injections | None:
     """Reads a record; what is damaged counts as missing."""
-    found, record = read_json(path) or {}, Injections("", "")
-    known = {name: found[name] for name in vars(record) if name in found}
-    if any(type(value) is not type(getattr(record, name)) for name, value in known.items()) or "agent_id" not in known:
-        return None
-    vars(record).update(known)
-    return record
+    with suppress(OSError), open(os.open(path, READ), "rb") as file:
+        found, record = read_with_sum(file.read()), Injections("", "")
+        if found is not None and found.pop("v") == VERSION:
+            vars(record).update(found)
+            return record
+    return None
 
 
 @contextmanager
 def _locked(folder: StateFolder) -> Iterator[None]:
-    if not os.path.isdir(folder.path):
-        raise FileNotFoundError(folder.path)  # its folder is created together with the workspace's id, not here
-    private_folder(folder.injected)
-    private_folder(folder.locks)
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(os.path.join(folder.locks, "injected.lock"), flags, 0o600)
-    try:
-        until = time.monotonic() + _WAIT
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(0.005)
+    with state_dir.lock(folder, "injected"):
+        private_folder(folder.injected)
         yield
-    finally:
-        os.close(handle)

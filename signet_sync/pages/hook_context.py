@@ -17,7 +17,7 @@ from signet_sync.capture import injections
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.hook import REQUEST
 from signet_sync.capture.injections import HookSession, Injection, Injections, Moment
-from signet_sync.errors import DatabaseError
+from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.filename import tombstone_name
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
@@ -52,7 +52,7 @@ def answer_start(session: HookSession, source: str | None, budget: int) -> Injec
     if source == RESUMED and session.id and _read_record(session).at_start:
         return Injection("")
     if registry.facts(session.harness).starts_at_prompts and session.id:
-        with suppress(OSError):  # if it cannot be recorded, the session gets it now
+        with suppress(OSError, WorkspaceError):  # if it cannot be recorded, the session gets it now
             with _record(session) as record:
                 record.due = True
             return Injection("")
@@ -98,7 +98,7 @@ def _begin_context(session: HookSession, budget: int) -> tuple[Injection, set[st
 
     def record() -> str:
         # If it cannot be recorded now, the session may get something twice.
-        with suppress(OSError):
+        with suppress(OSError, WorkspaceError):
             if session.id:
                 injections.expire(session.folder, time.time())
                 with _record(session) as record:

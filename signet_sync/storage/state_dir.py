@@ -240,6 +240,7 @@ _LOCKS = {
     "exchange": (60.0, "another signet-sync command is exchanging the database"),  # it is moved aside
     "history": (60.0, "another signet-sync command is writing the history"),
     "fleet": (0.0, "another process is sharing this workspace's rows"),
+    "injected": (1.0, "another hook records what its session got"),  # each holds it for milliseconds
 }
 
 

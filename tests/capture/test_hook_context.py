@@ -22,6 +22,7 @@ from signet_sync.formats.handle import make_place_id
 from signet_sync.formats.managed_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
+from signet_sync.storage.durable import read_with_sum
 from signet_sync.text.token_estimate import estimate_tokens
 
 OBJECTS = ("claude-code", "codex", "gemini")
@@ -287,11 +288,11 @@ def test_the_record_holds_no_words_and_loses_only_what_is_removed(vault: Vault) 
     assert not {word for word in ("retry", "lantern", "British", "tea", "s-1") if word in path.read_text()}
     gone = vault.rows("select id from statements where text like ?", "%five tries%")[0][0]
     tea = vault.rows("select id from memories")[0][0]
-    before = json.loads(path.read_text())
+    before = read_with_sum(path.read_bytes()) or {}
     assert {gone, tea} <= {*before["at_start"]}
     session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
     assert vault.call("remove", session, "--reason", "asked", "--yes", "--quoting", "keep").code == 0
-    after = json.loads(path.read_text())
+    after = read_with_sum(path.read_bytes()) or {}
     assert gone not in path.read_text()
     assert {one for one in before["at_start"] if one in (tea, "")} == {*after["at_start"]}
     assert (after["characters"], after["at"]) == (before["characters"], before["at"])
@@ -312,7 +313,7 @@ def test_records_expire_and_are_bounded(vault: Vault) -> None:
 
 def test_a_damaged_record_counts_as_none(vault: Vault) -> None:
     whole = start(vault, "claude-code")
-    for raw in (b"", b"[]", b'{"agent_id": 1}', b'{"agent_id":"default","harness":"codex","at_start":7}'):
+    for raw in (b"", b"[]", records(vault)[0].read_bytes().replace(b"default", b"scout")):
         records(vault)[0].write_bytes(raw)
         assert injections.read(state_dir.locate(str(vault.root)), "default", "s-1") is None, raw
         assert start(vault, "claude-code", "resume") == whole, raw
