@@ -34,20 +34,20 @@ _NAMED = late(rf"(?:.*[^A-Za-z0-9])?(?:{_ANY_TOOL})(?: \(.*\))?", re.DOTALL)
 _OF_SERVER = late(r"(?:mcp_{1,2})?signet[_-]sync[_./:]", re.IGNORECASE)
 # In a program that an agent writes to call several tools at once.
 _IN_CODE = late(rf"\bmcp__\w{{1,80}}?__(?:{_ANY_TOOL})\b|\bmcporter\b[^\n]{{0,200}}\b(?:{_ANY_TOOL})\b")
-_ENDS_OF_COMMANDS = late(r"[;&|\n()`]+")
-_WORDS = late(r"[^\s'\"]+")
-_PROGRAM = late(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
-_WITH_VALUE = ("--workspace", "--db", "--agent", "--now")
-_MODULES = ("signet_sync", "signet_sync.__main__")
-_GIVEN = late(r"\w+=.*", re.DOTALL)
-_LAUNCHERS = frozenset(
+# What may stand before a program in its command: settings of the environment, programs that start others, Python.
+_LAUNCHERS = "|".join(
     """
     bash sh zsh fish dash cmd powershell pwsh sudo env time timeout nice nohup exec command eval uv uvx pipx poetry
     pdm hatch rye conda mise npx xargs watch stdbuf script ssh docker podman if then do while ! {
     """.split()
+).replace("{", r"\{")
+_ENDS_OF_COMMANDS = late(r"[;&|\n()`]+")
+_OUR_COMMAND = late(
+    r"[\s'\"]*(?:(?:\w+=\S*|\$)\s+)*"
+    rf"(?:(?:\S*/)?(?:{_LAUNCHERS})\s(?:.*[\s'\"])?|\S*\b(?:python|pypy|py)[\d.]*(?:\.exe)?\s(?:.*\s)?)?"
+    r"(?:(?:[^\s'\"]*[/\\])?signet-sync(?:\.exe|\.cmd)?|-m\s+signet_sync(?:\.__main__)?)(?=[\s'\"]|$)"
+    r"(?:[\s'\"]++(?:--(?:workspace|db|agent|now)[\s'\"]++\S++|-\S++))*+[\s'\"]+(?P<command>[a-z][a-z0-9-]*)"
 )
-_PYTHON = late(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
-_MOST_WORDS = 12
 _LONGEST = 20_000  # characters of a command that are searched
 
 _COMMANDS = ("command", "cmd", "script", "code", "input", "chars", "commandLine")
@@ -85,40 +85,8 @@ def runs_us(command: str) -> bool:
         return True
     if "signet" not in command:
         return False
-    return any(map(_is_own_command, _ENDS_OF_COMMANDS.split(command)))
-
-
-def _is_own_command(command: str) -> bool:
-    words = _WORDS.findall(command)
-    place = 0
-    while place < len(words) and (_GIVEN.fullmatch(words[place]) or words[place] == "$"):
-        place += 1
-    launched = False
-    for number, word in enumerate(words[place : place + _MOST_WORDS], place):
-        if _PROGRAM.fullmatch(word) or (word in _MODULES and "-m" in words[place:number]):
-            return not QUIET.issuperset(_subcommand(words[number + 1 :]))
-        if number == place:
-            launched = word.rpartition("/")[2] in _LAUNCHERS or _PYTHON.fullmatch(word) is not None
-        if not launched:
-            return False
-    return False
-
-
-def _subcommand(arguments: list[str]) -> Iterator[str]:
-    """Yields the subcommand among the arguments; options before it may have values."""
-    options = False
-    rest = iter(arguments[:12])
-    for argument in rest:
-        if argument.startswith("-"):
-            options = True
-            if argument in _WITH_VALUE:
-                next(rest, None)
-            continue
-        if re.fullmatch(r"[a-z][a-z0-9-]*", argument):
-            yield argument
-            return
-        if not options:
-            return
+    found = filter(None, map(_OUR_COMMAND.match, _ENDS_OF_COMMANDS.split(command)))
+    return any(one["command"] not in QUIET for one in found)
 
 
 def _words(given: object) -> Iterator[str]:
