@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.token_estimate import page_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 PIN = "📌 "
 _GAP = 2  # tokens of a blank line beside a heading
@@ -101,7 +101,7 @@ class Said:
         )
 
 
-def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size: Size = page_tokens) -> Board:
+def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size: Size = estimate_tokens) -> Board:
     """Returns lines within a budget: best first, each statement once.
 
     A line that alone exceeds the budget is skipped; the first that no longer fits ends the choice, so that nothing of

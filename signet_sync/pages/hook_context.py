@@ -30,7 +30,7 @@ from signet_sync.pages import context
 from signet_sync.pages.board import SessionContext
 from signet_sync.pages.context import INJECTED_BUDGET, PromptHit
 from signet_sync.pages.sections import StatementView, plain
-from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,7 +128,7 @@ def _compose_context(session: HookSession, budget: int, request: str) -> Session
 
     def size(line: str) -> int:
         # A harness limits characters as well: those of the budget's share of the room count as a token.
-        return max(page_tokens(line), -(-len(line) * budget // room))
+        return max(estimate_tokens(line), -(-len(line) * budget // room))
 
     try:
         if not session.shared:

@@ -14,7 +14,7 @@ from signet_sync.pages.sections import SECTIONS, NodeView, clause, inert, link_t
 from signet_sync.pages.session_log import WindowRow, clipping_notice
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import page_cell
-from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 TITLE = "# Working Memory"
 # Explains handles to a reader who does not know them.
@@ -75,7 +75,7 @@ def render(projection: Projection, budget: int) -> Rendered:
     head = choose(lines, SECTIONS, room)
     shown = ["\n".join([heading, "", *some]) for heading, some in blocks(head, SECTIONS)]
     sections = "\n\n".join([*shown, *([MORE] if shown and (more or head.left) else ())])
-    left = total - (page_tokens(sections) + 3 if sections else 0)
+    left = total - (estimate_tokens(sections) + 3 if sections else 0)
     log, used, kept = _render_log(projection, left - for_index)
     index = _render_index(projection, left - used, head, kept)
     parts += filter(None, [sections, log, index])
@@ -83,7 +83,7 @@ def render(projection: Projection, budget: int) -> Rendered:
         parts.insert(1, hint)
     text = "\n\n".join(parts)
     rows, in_log = sum(row.sessions for row in kept), frozenset(row.session for row in kept)
-    return Rendered(text, in_log, rows, projection.in_window - rows, page_tokens(text))
+    return Rendered(text, in_log, rows, projection.in_window - rows, estimate_tokens(text))
 
 
 def _least_log(projection: Projection) -> int:
@@ -157,7 +157,7 @@ def _render_index(projection: Projection, budget: int, head: Board, kept: Sequen
     for group, parts in ((months, 3), (condensations, 2), (sessions, 1)):
         share = budget // parts
         for line in group:
-            if (cost := page_tokens(line) + 1) > share:
+            if (cost := estimate_tokens(line) + 1) > share:
                 break
             lines.append(line)
             share -= cost

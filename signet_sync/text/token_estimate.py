@@ -10,8 +10,6 @@ only on long runs of random letters, and a quarter under on random upper case an
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 _CLASSES = (
     # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes are dropped,
     # so a character is its first byte. No class but `a` and `A` may be a letter: see `estimate_tokens`.
@@ -35,7 +33,6 @@ _CLASSES = (
     (b"3", 0xF0, 0xFF),  # emoji and everything else beyond the first plane
 )
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_ASCII_BUT_BLANKS = bytes(set(range(0x80)) - set(b" \n"))
 
 _COSTS = (
     # A pattern of classes, and its cost wherever it occurs. Only the two of newlines alone may hold a newline: that
@@ -95,18 +92,8 @@ def estimate_tokens(text: str) -> int:
     `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal unless a line is blank; and adding a line never
     lowers it.
     """
-    return max(1, _tokens(text)) if text else 0
-
-
-def page_tokens(text: str) -> int:
-    """Returns the same number as `estimate_tokens`; lines that were counted recently are not counted again."""
     if not text:
         return 0
-    between = text.count("\n") - text.count("\n\n")  # as the two patterns of newlines cost
-    return max(1, between + sum(map(_of_line, filter(None, text.split("\n")))))
-
-
-def _tokens(text: str) -> int:
     raw = text.encode("utf-8", "surrogatepass")
     classes = raw.translate(_CLASS_OF, _CONTINUATION)
     # `title` makes the first letter of every run of letters upper and all others lower: words, counted in C.
@@ -117,21 +104,9 @@ def _tokens(text: str) -> int:
     if b"  " in classes:
         tokens += _gaps(classes)
     if not text.isascii():
-        tokens += _beyond_ascii(raw)
-    return tokens
-
-
-# A page is rendered again with every change, and most of its lines stay: as many as the pages of some agents have.
-_of_line = lru_cache(maxsize=4_000)(_tokens)
-
-
-def _beyond_ascii(raw: bytes) -> int:
-    """Counts the tokens of all characters that are not ASCII."""
-    # Most texts here are mostly ASCII: after this, each count below reads a few bytes only.
-    foreign = raw.translate(None, _ASCII_BUT_BLANKS)
-    classes = foreign.translate(_CLASS_OF, _CONTINUATION)
-    tokens = sum(cost * classes.count(pattern) for pattern, cost in _COSTS_BEYOND_ASCII)
-    return tokens - sum(foreign.count(lead) for lead in _CHEAP_LEADS)
+        tokens += sum(cost * count(pattern) for pattern, cost in _COSTS_BEYOND_ASCII)
+        tokens -= sum(map(raw.count, _CHEAP_LEADS))
+    return max(1, tokens)
 
 
 def _numbers(classes: bytes) -> int:
@@ -190,15 +165,8 @@ def ending(text: str, room: int, notice: str) -> str:
     """Returns the text if it fits into `room` tokens, else a notice and as many of its last lines as fit."""
     if estimate_tokens(text) <= room:
         return text
-    left = room - estimate_tokens(notice) - 1
-    start = len(text)
-    while start > 0:
-        before = text.rfind("\n", 0, start - 1) + 1
-        left -= estimate_tokens(text[before:start]) + 1
-        if left < 0:
-            break
-        start = before
-    kept = text[start:].strip("\n")
+    backwards = _lines("\n".join(reversed(text.split("\n"))), room - estimate_tokens(notice) - 1)
+    kept = "\n".join(reversed(backwards.split("\n"))).strip("\n")
     return f"{notice}\n{kept}" if kept else cut(text, room, notice)
 
 

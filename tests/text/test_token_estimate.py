@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
 
@@ -93,11 +93,6 @@ TEXTS = st.one_of(
     st.lists(PIECES, max_size=30).map("".join),
     st.text(st.characters(categories=["Cs", "Ll", "Nd", "Zs", "Lo", "So"]), max_size=30),
 )
-
-
-@given(TEXTS)
-def test_a_page_costs_the_same_counted_by_lines(text: str) -> None:
-    assert page_tokens(text) == estimate_tokens(text)
 
 
 @given(TEXTS, TEXTS)
