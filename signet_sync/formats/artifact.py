@@ -48,18 +48,8 @@ def repository_fields(
 
 
 def digest_of(values: list[Any]) -> str:
-    """Returns the SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
-    parts = [
-        "~"
-        if value is None
-        else f"{value.micros}@"
-        if type(value) is Instant
-        else f"{len(value)}:{value}"
-        if type(value) is str
-        else repr(value)
-        for value in values
-    ]
-    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    """Returns the SHA-256 of typed values, instants as microseconds; the same whatever Python's Unicode tables."""
+    return sha256(ascii([one.micros if isinstance(one, Instant) else one for one in values]).encode()).hexdigest()
 
 
 _T = TypeVar("_T")
@@ -279,18 +269,7 @@ class Content(_OfSession):
     memory_sentence_version = _field(_text)
     memory_sentence_quality = _field(_one_of("ok", "fallback"))
     memory_sentence_generated_at = _field(_instant)
-    repository_root = _field(_nullable_text, None)
-    repository_origin = _field(_nullable_text, None)
-    repository_path = _field(_nullable_text, None)
-    repository_branch = _field(_nullable_text, None)
-
-
-class Summary(Content):
-    """The narrative of a session or of one of its segments."""
-
-
-class Compaction(Content):
-    """A summary that a harness made to shorten a session's context."""
+    repository_root = repository_origin = repository_path = repository_branch = _field(_nullable_text, None)
 
 
 class Transcript(Content):
@@ -311,10 +290,7 @@ class Manifest(_OfSession):
     memory_md_refs = _field(_texts, ())
     updated_at = _field(_instant)
     revision = _field(_count, 0)
-    repository_root = _field(_nullable_text, None)
-    repository_origin = _field(_nullable_text, None)
-    repository_path = _field(_nullable_text, None)
-    repository_branch = _field(_nullable_text, None)
+    repository_root = repository_origin = repository_path = repository_branch = _field(_nullable_text, None)
 
 
 class Tombstone(_FileModel):
@@ -362,9 +338,9 @@ class Tombstone(_FileModel):
 
 
 MODELS: dict[str, type[Content] | type[Manifest]] = {
-    "summary": Summary,
+    "summary": Content,
     "transcript": Transcript,
-    "compaction": Compaction,
+    "compaction": Content,
     "manifest": Manifest,
 }
 

@@ -8,7 +8,7 @@ document or fifth level.
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
 from types import MappingProxyType
@@ -338,53 +338,27 @@ def handler() -> Any:
     return SignetHandler()
 
 
+_NEXT_ENTRY = late(r"\n(?=[^\s#-])")
+
+
 def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
-    """Lists the top-level entries of frontmatter that have unknown keys, each with its source lines, unindented."""
+    """Lists the top-level entries of frontmatter that have unknown keys, each as it is written if that stands alone."""
     written = read_written(head)
     if written is not None and known.issuperset(written):
         return []
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = _make_escapes_safe(head)
-    # Offsets, not line numbers: for YAML a line also ends at U+0085, U+2028 and U+2029.
-    starts: list[tuple[int, int, str]] = []
-    depth, expects_key, end = 0, True, len(text)
-    events: Iterable[Any] = yaml.parse(text, Loader=loader)
-    for event in events:
-        kind = type(event).__name__
-        if kind == "ScalarEvent" and depth == 1:
-            if expects_key:
-                starts.append((*_entry_start(text, event.start_mark), event.value))
-            expects_key = not expects_key
-        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            depth += 1
-        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            depth -= 1
-            expects_key = True
-            if depth == 0:
-                end = event.start_mark.index
-    ends = [start for start, _, _ in starts[1:]] + [end]
-    return [
-        (key, Raw(_unindent(text[start:stop], indent)))
-        for (start, indent, key), stop in zip(starts, ends, strict=True)
-        if key not in known
-    ]
+    entries = {entry.partition(":")[0].strip(" \"'"): entry for entry in _NEXT_ENTRY.split(head)}
+    return [(key, _entry(key, value, entries.get(key, ""))) for key, value in read(head).items() if key not in known]
 
 
-def _entry_start(text: str, mark: Any) -> tuple[int, int]:
-    """Returns where a key's entry starts (before the `?` of an explicit key) and its indentation."""
-    lead = text[mark.index - mark.column : mark.index]
-    indent = len(lead) - len(lead.lstrip(" "))
-    return mark.index - mark.column + indent, indent
-
-
-def _unindent(entry: str, indent: int) -> str:
-    """Returns an entry without its last line break (others may belong to a block scalar) and its indentation."""
-    entry = entry.rstrip(" ")
-    if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):
-        entry = entry[:-1]
-    return re.sub(rf"(?<=\n) {{1,{indent}}}", "", entry) if indent else entry
+def _entry(key: str, value: Value, written: str) -> Raw:
+    try:
+        if written[:1] not in " {" and read(written) == {key: value}:
+            return Raw(written)
+    except FrontmatterProblem:
+        pass
+    # Indented, in a flow mapping, or a text over lines that look like keys.
+    plain = json.dumps({key: value}, ensure_ascii=False)[1:-1]
+    return Raw(_UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", plain))
 
 
 # ── the line that a problem is about ──

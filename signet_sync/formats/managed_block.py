@@ -41,21 +41,43 @@ def is_signets(data: bytes) -> bool:
     return _SIGNET.match(data) is not None and _OPENED.search(data) is None
 
 
-def is_generated(data: bytes) -> bool:
-    """Returns whether a page holds one block that is as some machine's signet-sync wrote it."""
-    return read_generated(data) is not None
+class _Part(NamedTuple):
+    """Our part of a page, with its markers and without.
+
+    `paired`: it has the two markers; `whole`: it is as some machine's signet-sync wrote it.
+    """
+
+    start: int
+    inner_start: int
+    inner_end: int
+    end: int
+    paired: bool
+    whole: bool
+
+
+def _find_part(data: bytes) -> _Part | None:
+    """Returns our part of a page; None for one without markers, and for one that Signet generated.
+
+    A block without a begin marker starts at the top of the page, one without an end marker ends at the bottom.
+    """
+    marks = list(_MARKER.finditer(data))
+    if not marks or is_signets(data):
+        return None
+    start, inner_start = marks[0].span() if marks[0][0] == BEGIN else (0, 0)
+    inner_end, end = marks[-1].span() if marks[-1][0] != BEGIN else (len(data), len(data))
+    paired = len(marks) == 2 and marks[0][0] == BEGIN != marks[1][0]
+    exact = _END.fullmatch(marks[1][0]) if paired else None
+    whole = exact is not None and exact[1].decode() == seal_of(data[inner_start:inner_end])
+    return _Part(start, inner_start, inner_end, end, paired, whole)
 
 
 def read_generated(data: bytes) -> str | None:
     """Returns the text of the one block of a page, if it is as some machine's signet-sync wrote it; else None."""
-    marks = list(_MARKER.finditer(data))
-    if len(marks) != 2 or marks[0][0] != BEGIN or is_signets(data):
+    part = _find_part(data)
+    if part is None or not part.whole:
         return None
-    exact = _END.fullmatch(marks[1][0])
-    inner = data[marks[0].end() : marks[1].start()]
-    if exact is None or exact[1].decode() != seal_of(inner):
-        return None
-    return inner.replace(b"\r\n", b"\n").decode("utf-8", "replace").removeprefix("\n").removesuffix("\n")
+    inner = data[part.inner_start : part.inner_end].replace(b"\r\n", b"\n")
+    return inner.decode("utf-8", "replace").removeprefix("\n").removesuffix("\n")
 
 
 def merge(existing: bytes | None, text: str) -> Merge:
@@ -65,29 +87,14 @@ def merge(existing: bytes | None, text: str) -> Merge:
         return Merge(fresh)
     if is_signets(existing):
         return Merge(fresh, ("signet", existing))
-    marks = list(_MARKER.finditer(existing))
-    if not marks:
+    part = _find_part(existing)
+    if part is None:
         gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
         return Merge(existing + gap + fresh)
-    opened, closed = marks[0][0] == BEGIN, marks[-1][0] != BEGIN
-    # A block without a begin marker starts at the top of the page, one without an end marker ends at the bottom.
-    first = marks[0].start() if opened else 0
-    last = marks[-1].end() if closed else len(existing)
-    data = existing[:first] + fresh + _text_after(existing, last)
-    if len(marks) == 2 and opened and closed:
-        inner = existing[marks[0].end() : marks[1].start()]
-        exact = _END.fullmatch(marks[1][0])
-        whole = exact is not None and exact[1].decode() == seal_of(inner)
-        return Merge(data, None if whole else ("user", inner))
-    return Merge(data, ("user", existing[first:last]))
-
-
-def _text_after(existing: bytes, end: int) -> bytes:
-    """Returns the text after an end marker without the one newline that belongs to it."""
-    rest = existing[end:]
-    if rest.startswith(b"\r\n"):
-        return rest[2:]
-    return rest[1:] if rest.startswith(b"\n") else rest
+    # One newline after the end marker belongs to it.
+    after = re.sub(rb"\A\r?\n", b"", existing[part.end :])
+    kept = (part.inner_start, part.inner_end) if part.paired else (part.start, part.end)
+    return Merge(existing[: part.start] + fresh + after, None if part.whole else ("user", existing[slice(*kept)]))
 
 
 def drop_block(existing: bytes) -> bytes | None:
@@ -96,7 +103,7 @@ def drop_block(existing: bytes) -> bytes | None:
     A page without our markers has no part of ours and stays as it is.
     """
     rest = existing
-    if _MARKER.search(existing) is not None and not is_signets(existing):
+    if _find_part(existing) is not None:
         merged = merge(existing, "")
         rest = merged.data.replace(block(""), b"", 1)
         if merged.keep is not None:
@@ -114,19 +121,13 @@ def drop_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
 
     All of a page that Signet generated is ours; nothing of one without any marker.
     """
-    if is_signets(data):
-        return _drop_matching(data, goes)
-    marks = list(_MARKER.finditer(data))
-    if not marks:
-        return data
-    first = marks[0].end() if marks[0][0] == BEGIN else 0
-    last = marks[-1].start() if marks[-1][0] != BEGIN else len(data)
-    inner, closing = data[first:last], data[last:]
-    left = _drop_matching(inner, goes)
-    exact = _END.match(closing)
-    if exact is not None and exact[1].decode() == seal_of(inner):
-        closing = f"<!-- signet:end {seal_of(left)} -->".encode() + closing[exact.end() :]
-    return data[:first] + left + closing
+    part = _find_part(data)
+    if part is None:
+        return _drop_matching(data, goes) if is_signets(data) else data
+    left, closing = _drop_matching(data[part.inner_start : part.inner_end], goes), data[part.inner_end :]
+    if part.whole:
+        closing = _END.sub(f"<!-- signet:end {seal_of(left)} -->".encode(), closing, count=1)
+    return data[: part.inner_start] + left + closing
 
 
 def _drop_matching(data: bytes, goes: Callable[[bytes], bool]) -> bytes:

@@ -72,25 +72,21 @@ def parse_moment(text: str, now_us: int = 0, *, ends: bool = False) -> int | Non
     instant = parse_instant(text)
     if instant is not None or (midnight := parse_since(text)) is None:
         return instant
-    return _midnight(midnight + DAY) - 1 if ends else _midnight(midnight)
-
-
-def _midnight(utc: int) -> int:
-    """Returns when the day that begins in UTC at an instant begins where this machine is."""
-    moment = moment_of(utc)
-    try:
-        return instant_of(moment.replace(tzinfo=None).astimezone())
-    except (OverflowError, ValueError):  # at the ends of the calendar
-        return utc
+    begins = instant_of(_here(moment_of(midnight + DAY if ends else midnight).replace(tzinfo=None)))
+    return begins - 1 if ends else begins
 
 
 def local(at: int) -> datetime:
     """Returns an instant as a clock of this machine shows it."""
-    moment = moment_of(at)
+    return _here(moment_of(at))
+
+
+def _here(moment: datetime) -> datetime:
+    """Returns a moment in the zone of this machine; one without zone is of this machine's clock."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError):  # at the ends of the calendar
-        return moment
+        return moment.replace(tzinfo=UTC)
 
 
 def local_day(at: int | str) -> str:

@@ -128,7 +128,7 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = writing.R
             is_page = page_agent(found.path) is not None
             beside = found.path if is_page else found.path.rpartition("/")[2] or _NAMELESS
             text: bytes | None = found.raw
-            if is_page and (managed_block.is_generated(found.raw) or not found.raw.strip()):
+            if is_page and (managed_block.read_generated(found.raw) is not None or not found.raw.strip()):
                 text = managed_block.drop_block(found.raw)  # what the user wrote
                 present = files.read(workspace.root, found.path, PAGE_LIMIT)
                 if isinstance(present, Found) and managed_block.drop_block(present.raw) == text:
@@ -195,7 +195,7 @@ def _clear_copy(root: str, copy: Copy) -> bool:
     known = _own_words(copy.original, present.raw) if isinstance(present, Found) else b""
     if not words.strip() or (files.is_later(root, copy.original, copy.path) and _has_lines(words, known)):
         return writing.retract(root, copy.path, found.raw)
-    if page_agent(copy.original) is not None and managed_block.is_generated(found.raw):
+    if page_agent(copy.original) is not None and managed_block.read_generated(found.raw) is not None:
         writing.replace(root, copy.path, words, found.raw)
     return False
 

@@ -135,7 +135,7 @@ def publish(
         return before, False
     if same and run.request.settle_seconds > 0:
         found = files.read(workspace.root, path, PAGE_LIMIT)
-        whole = isinstance(found, Found) and managed_block.is_generated(found.raw)
+        whole = isinstance(found, Found) and managed_block.read_generated(found.raw) is not None
         if isinstance(found, Found) and whole and not shows_removed(workspace, agent_id, found.raw):
             return PageState(agent_id, found.signature, inputs, None), False
     signature, changed = write(workspace, path, text, run.request.now_us, folders, lease)

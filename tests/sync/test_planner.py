@@ -23,7 +23,7 @@ from artifacts_fixture import (
     transcript,
 )
 
-from signet_sync.formats.artifact import Summary
+from signet_sync.formats.artifact import Content
 from signet_sync.formats.frontmatter import pack_seal, unpack_seal
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.sync import planner
@@ -302,9 +302,9 @@ def other_value(name, value):
     return f"{value} and more" if value else "now something"
 
 
-@pytest.mark.parametrize("name", Summary.FIELDS)
+@pytest.mark.parametrize("name", Content.FIELDS)
 def test_a_change_of_any_known_field_is_a_mutation(name):
-    values = dict.fromkeys(Summary.FIELDS, "")
+    values = dict.fromkeys(Content.FIELDS, "")
     judgement = verdict(GOOD)
     values.update({key: getattr(judgement.row, key) for key in judgement.row._fields if key in values})
     if name in ("agent_id", "session_id", "captured_at"):
