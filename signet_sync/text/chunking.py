@@ -7,7 +7,6 @@ else at paragraphs, lines, spaces.
 """
 
 import re
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -181,25 +180,23 @@ def _label(role: str, tool: str | None) -> str:
 def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> Iterator[ChunkSpan]:
     """Yields pieces of at most `limit` tokens, in order, that cover the text without gap or overlap.
 
-    Whole turns are joined while they fit, measured by the text's own characters per token. A turn that is too long is
-    cut at its last empty line that leaves the piece at least half full, else likewise at a line, else at a space, else
-    between characters. A single character that costs more than `limit` is a piece of its own. Linear in the
-    text's length. `begun` are its `turns`, if the caller has them already.
+    Whole turns are joined while they fit. A turn that is too long is cut at its last empty line that leaves the piece
+    at least half full, else likewise at a line, else at a space, else between characters. A single character that costs
+    more than `limit` is a piece of its own. Linear in the text's length. `begun` are its `turns`, if the caller has
+    them already.
     """
-    total = estimate_tokens(text)
-    if total <= limit and 0 < len(text) <= SPAN * limit:
-        yield ChunkSpan(0, len(text), total)
-        return
-    stops = array("q", (turn.start for turn in (turns(text) if begun is None else begun) if turn.start))
-    stops.append(len(text))
-    room = min(limit * len(text) * 9 // (10 * max(total, 1)), SPAN * limit)
-    start = following = 0
-    while start < len(text):
-        following, piece = _turns_that_fit(text, start, stops, following, room, limit)
-        if piece.end == start:
-            piece = _part_of_turn(text, start, stops[following], limit)
-        yield piece
-        start = piece.end
+    start = end = tokens = 0
+    for stop in (*(turn.start for turn in (turns(text) if begun is None else begun)), len(text)):
+        while end < stop:
+            if stop - start <= SPAN * limit and tokens + (cost := estimate_tokens(text[end:stop])) <= limit:
+                end, tokens = stop, tokens + cost
+                continue
+            if start == end:
+                end = _part_of_turn(text, start, stop, limit)
+            yield ChunkSpan(start, end, estimate_tokens(text[start:end]))
+            start, tokens = end, 0
+    if end > start:
+        yield ChunkSpan(start, end, estimate_tokens(text[start:end]))
 
 
 def first_words(piece: str, label: str = "") -> str:
@@ -223,30 +220,10 @@ def first_words(piece: str, label: str = "") -> str:
 # ── where to cut ──
 
 
-def _turns_that_fit(
-    text: str, start: int, stops: Sequence[int], following: int, room: int, limit: int
-) -> tuple[int, ChunkSpan]:
-    """Returns the whole turns from `start` to the last stop within `room` characters, or fewer; and the next stop."""
-    upto = max(bisect_right(stops, start + room, following), following + 1)
-    while upto > following:
-        end = stops[upto - 1]
-        tokens = estimate_tokens(text[start:end]) if end - start <= SPAN * limit else limit + 1
-        if tokens <= limit:
-            return upto, ChunkSpan(start, end, tokens)
-        upto = following + (upto - following) // 2
-    return following, ChunkSpan(start, start, 0)
-
-
-def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
-    """Returns the first part of a turn that is too long: as many characters as fit, cut where something ends."""
-    fits, over = start + 1, min(stop, start + SPAN * limit) + 1
-    while over - fits > 1:
-        probe = (fits + over) // 2
-        fits, over = (probe, over) if estimate_tokens(text[start:probe]) <= limit else (fits, probe)
+def _part_of_turn(text: str, start: int, stop: int, limit: int) -> int:
+    """Returns where the first part of a turn that is too long ends: what fits, cut where something ends."""
+    ends = range(start + 1, min(stop, start + SPAN * limit) + 1)
+    fits = ends[max(bisect_right(ends, limit, key=lambda end: estimate_tokens(text[start:end])) - 1, 0)]
     half = start + (fits - start) // 2
-    for mark in ("\n\n", "\n", " "):
-        place = text.rfind(mark, half, fits)
-        if place >= 0:
-            fits = place + len(mark)
-            break
-    return ChunkSpan(start, fits, estimate_tokens(text[start:fits]))
+    cuts = (place + len(mark) for mark in ("\n\n", "\n", " ") if (place := text.rfind(mark, half, fits)) >= 0)
+    return next(cuts, fits)

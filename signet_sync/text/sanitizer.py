@@ -23,22 +23,10 @@ from collections import Counter
 
 from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.engine import extent, redact, suspects
+from signet_sync.text.secrets.engine import extent as extent
+from signet_sync.text.secrets.engine import redact
+from signet_sync.text.secrets.engine import suspects as suspects
 from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
-
-__all__ = [
-    "SANITIZER_RULES",
-    "SANITIZER_VERSION",
-    "extent",
-    "redact",
-    "sanitize_counted",
-    "sanitize_line",
-    "sanitize_line_counted",
-    "sanitize_normalized",
-    "sanitize_transcript_v2",
-    "sanitizer_stamp",
-    "suspects",
-]
 
 # What a transcript says in `sanitizer_version`: Signet refuses every other value. The version of our rules is in
 # `sanitizer_rules`.

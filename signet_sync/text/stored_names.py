@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from hashlib import sha256
 
 from signet_sync.formats.body import utf8
@@ -54,11 +55,7 @@ def cut_to(text: str, size: int) -> str:
     """Returns the longest beginning of a text that takes at most `size` bytes in frontmatter."""
     if len(text) * 6 <= size or measure_written(text) <= size:
         return text
-    low, high = 0, min(len(text), size)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if measure_written(text[:middle]) <= size else (low, middle - 1)
-    return text[:low]
+    return text[: bisect_right(range(len(text) + 1), size, key=lambda end: measure_written(text[:end])) - 1]
 
 
 def storable_path(path: str) -> str:

@@ -10,6 +10,8 @@ only on long runs of random letters, and a quarter under on random upper case an
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 _CLASSES = (
     # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes are dropped,
     # so a character is its first byte. No class but `a` and `A` may be a letter: see `estimate_tokens`.
@@ -151,14 +153,9 @@ def _lines(text: str, room: int) -> str:
 
 def _characters(text: str, room: int) -> str:
     """Returns the beginning of a text and an ellipsis; empty if there is no room for both."""
-    low, high = 0, max(min(len(text), room * CHARACTERS), 0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle] + "…") <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip() + "…" if low else ""
+    ends = range(max(min(len(text), room * CHARACTERS), 0) + 1)
+    end = bisect_right(ends, room, key=lambda end: estimate_tokens(text[:end] + "…")) - 1
+    return text[:end].rstrip() + "…" if end > 0 else ""
 
 
 def ending(text: str, room: int, notice: str) -> str:
