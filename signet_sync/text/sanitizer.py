@@ -24,7 +24,7 @@ from collections import Counter
 from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.engine import extent as extent
-from signet_sync.text.secrets.engine import redact
+from signet_sync.text.secrets.engine import redact as redact
 from signet_sync.text.secrets.engine import suspects as suspects
 from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
 

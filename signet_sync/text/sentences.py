@@ -4,8 +4,6 @@ The model proposes, the rules decide.
 """
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.body import CONTROLS, JS_BLANKS, drop_unseen, js_trim
@@ -93,50 +91,16 @@ _TEMPLATE = late(
 )
 
 
-# Words that fit every session. Those with a hyphen are listed as they are written.
-_GENERIC = STOP_WORDS.union(
-    """
-across actually add added again along already always another anything area around aspect assistant available back
-basically begin began better big bit both brief call case cases certain change changed changes check checked clear
-code come complete completed context continue continued conversation covered day days decided decision detail details
-different discuss discussed done during earlier effort end ended enough even every everything explored far few final
-finally find finished first fix fixed fixes follow follow-up follow-ups followed following found full further general
-generally give go goal going good great hello help helped hi idea implemented important improve improved improvements
-information initial inside instead into investigated issue issues item items itself keep kept kind last later least
-left less little local long look looked looking lot main made make making many matter memory mode must need needed
-never new next nothing number often old open order others part particular parts people performed plan planned point
-pre-existing problem problems process produced progress project purpose put quality quite re-run recent related
-relevant report result results resume review reviewed right run running said same second see seen session sessions set
-several show similar simple since solution solved something soon specific start started state status step steps still
-stuff successfully summary sure system task tasks test tests then thing things time times today together told took try
-tried turn turns until update updated updates use used useful user using various via want way ways well went whole
-without work worked working works wrote yes
-""".split()
-)
-_TOKEN = late(r"[^\W_][\w./@#+:-]*")
-_CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
-_CJK = late(_CJK_SIGN)
-_CJK_PAIR = late(f"(?=({_CJK_SIGN}{{2}}))")
-# Words of the session that a sentence has to contain, besides the project's name.
-LEAST_CONTENT = 2
+# Words that name nothing of a session.
+_GENERIC = STOP_WORDS.union("app code follow-up follow-ups pre-existing project re-run repo session task test".split())
+_LONG_WORD = late(r"[^\W_]{4,}")
+_CJK_PAIR = late("(?=([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]{2}))")
 
 
-def content_words(sentence: str) -> list[str]:
-    """Lists words of a sentence that do not fit every session: names, numbers, paths, rarer words; casefolded."""
-    said = sentence.casefold()
-    is_western = max(said, default="") < "\u3040"
-    found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(said if is_western else _CJK.sub(" ", said))]
-    rarer = (token for token in found if (len(token) > 2 or any(map(str.isdigit, token))) and token not in _GENERIC)
-    return list(dict.fromkeys([*rarer, *(() if is_western else _CJK_PAIR.findall(said))]))
-
-
-@lru_cache(maxsize=4_000)  # of a page that is rendered again, most sentences stay
 def is_template(sentence: str) -> bool:
-    """Returns whether a sentence states no outcome of its session: a template, or words that fit every session."""
+    """Returns whether a sentence is a form that states no outcome of its session."""
     said = js_trim(sentence)
-    if said in LOW_SIGNAL or (said.startswith(_TEMPLATES) and _TEMPLATE.match(said) is not None):
-        return True
-    return not content_words(said)
+    return not said or said in LOW_SIGNAL or (said.startswith(_TEMPLATES) and _TEMPLATE.match(said) is not None)
 
 
 # Where the sentence of a session names what blocks it and what is left.
@@ -147,27 +111,6 @@ def drop_rest(sentence: str) -> str:
     """Returns a session's sentence without what it left open: statements say that, as long as it is."""
     rest = _REST.search(sentence)
     return f"{sentence[: rest.start()]}." if rest else sentence
-
-
-def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
-    """Returns whether enough of the words occur in a session's texts; another form of a word counts, too."""
-    left = set(words_of_content)
-    for body in sorted(bodies, key=len):  # a digest mostly has them, so that a long transcript is not searched
-        text = body.casefold()
-        left -= {word for word in left if _occurs(word[:5] if word.isalpha() else word, text)}
-        if len(words_of_content) - len(left) >= LEAST_CONTENT:
-            return True
-    return False
-
-
-def _occurs(stem: str, text: str) -> bool:
-    """Returns whether a text holds a stem that follows no letter, digit or underscore; in CJK, anywhere."""
-    at = text.find(stem)
-    if _CJK.match(stem):
-        return at >= 0
-    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
-        at = text.find(stem, at + 1)
-    return at >= 0
 
 
 def signet_anchor(body: str, project: str | None) -> str:
@@ -217,16 +160,14 @@ def _is_distinctive(name: str) -> bool:
 
 
 def passes_strict(sentence: str, *contexts: SentenceSubject) -> bool:
-    """Checks what we write about a session: a sound sentence for each of its texts, with content of the session.
-
-    Some of its names, numbers, paths or rarer words must occur in one of the texts; words that fit every session do not
-    count.
-    """
+    """Checks what we write about a session: no form, a sound sentence for each of its texts, and two words of them."""
     if is_template(sentence) or not all(is_sound(sentence, context) for context in contexts):
         return False
-    names = {basename(context.project).casefold() for context in contexts}
-    said = [word for word in content_words(sentence) if word not in names]
-    return _occur_in(said, [context.body for context in contexts])
+    low, text = sentence.casefold(), "\n".join(context.body for context in contexts).casefold()
+    names = _GENERIC.union(basename(context.project).casefold() for context in contexts)
+    words_of_content = {*_LONG_WORD.findall(low), *_CJK_PAIR.findall(low)} - names
+    # Another form of a word counts, too.
+    return sum(word[:5] in text for word in words_of_content) > 1
 
 
 def is_sound(sentence: str, context: SentenceSubject) -> bool:
@@ -317,16 +258,7 @@ def shorten(text: str, width: int) -> str:
     kept = text[: width - 1]
     if " " in kept[width // 2 :] and text[width - 1] != " ":
         kept = kept.rpartition(" ")[0]
-    return outside_code(kept).rstrip(" .,;:!?-–—(\"'") + "…"
-
-
-_WITHIN_CODE = late(r"(?<![\w'`])(['`])(?=[^\s'`])(?:(?!(?<=\S)\1(?!\w)).)*$")
-
-
-def outside_code(kept: str) -> str:
-    """Returns the beginning of a text without the code in which it was cut, between ticks or a page's quotes."""
-    found = _WITHIN_CODE.search(kept) if "'" in kept or "`" in kept else None
-    return kept[: found.start()].rstrip() if found and found.start() > 2 else kept
+    return kept.rstrip(" .,;:!?-–—(\"'") + "…"
 
 
 def flatten(text: str, limit: int = 1000) -> str:
@@ -349,7 +281,7 @@ def flatten(text: str, limit: int = 1000) -> str:
         text = re.sub(r"\$(?=\$)", "$ ", text)
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
-    return text if len(text) <= limit else outside_code(text[: limit - 1]).rstrip(" #$=~") + "…"
+    return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
 
 
 def flatten_cell(text: str, limit: int = 200) -> str:

@@ -23,7 +23,6 @@ from signet_sync.text.secrets.names import (
     is_phrase,
     is_placeholder,
     is_vocabulary,
-    looks_random,
     words,
 )
 from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, SecretSpan
@@ -111,8 +110,6 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
         value = text[at:end]
         sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
         return (at, end) if sure and fits(value, proof, Where.CODE) else None
-    if how in ("set", "default", "block"):
-        return _if_fits(text, _find_quoted(text, at), proof, Where.QUOTED)
     if how == "sep" and link["sep"] == ":":
         if block := SHAPES.yaml_block.match(text, at):
             return _block(text, proof, block)
@@ -138,8 +135,6 @@ def _find_given(searched: SearchedText, name: Name, link: re.Match[str], at: int
         if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
             return None
         return quoted if fits(literal, proof, Where.QUOTED) else None
-    if wrapped:
-        return None
     blanks = SHAPES.blanks.match(text, at)
     start = blanks.end() if blanks else at
     if marked := SHAPES.tag.match(text, start):
@@ -149,12 +144,8 @@ def _find_given(searched: SearchedText, name: Name, link: re.Match[str], at: int
     if value is None:
         return None
     end = value.end()
-    if where is Where.LINE and pattern is SHAPES.bare and text[end : end + 1] in _CODE_FOLLOWS:
-        where = Where.CODE
     if where is Where.CODE:
         if text[end : end + 1] and text[end] in "([{<" and not text.startswith(("<br", "</"), end):
-            return None
-        if text[end - 1 : end] == ":" and text.startswith("//", end):
             return None
     elif not SHAPES.line_ends.match(text, end) and where is Where.FIELD:
         # Words follow: a sentence.
@@ -163,8 +154,6 @@ def _find_given(searched: SearchedText, name: Name, link: re.Match[str], at: int
     if where is not Where.LINE:
         trimmed = trimmed.rstrip(".,:;)]}")
     if not trimmed or text.startswith(("[REDACTED:", "**", "//"), start) or trimmed.endswith("&quot"):
-        return None
-    if trimmed[0] == "{" and "}" not in trimmed:
         return None
     if pattern is SHAPES.argument and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
         return None
@@ -232,8 +221,6 @@ def _is_argument(text: str, name: Name, before: str) -> bool:
     if not before or before not in "-= ,:\"'\t":
         return False
     head = text[max(text.rfind("\n", max(0, name.start - 100), name.start) + 1, name.start - 100) : name.start]
-    if before == " " and head[-2:-1] in (",", "("):
-        return False
     if before in "\"'":
         return not head[:-1].rstrip().endswith(("(", ","))
     return "(" not in head
@@ -277,8 +264,6 @@ def _element(searched: SearchedText, name: Name, at: int) -> Span | None:
     value = text[start:end]
     start += len(value) - len(value.lstrip())
     value = value.strip()
-    if text.startswith("</", name.end) and (" " in value or is_compound(value)):
-        return None
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
@@ -377,8 +362,6 @@ def _find_after_space(text: str, name: Name, at: int) -> Span | None:
     ):
         return None
     given = is_no_word(value)
-    if not given and not text[name.start : name.end].isupper():
-        return None
     head = text[max(0, name.start - 96) : name.start]
     if SHAPES.set_before.search(head):
         shell = SHAPES.shell_name.fullmatch(text, name.start, name.end) is not None
@@ -428,9 +411,6 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> Span | N
         return None
     if SHAPES.word_and_number.fullmatch(said):
         return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
-    if said.isalpha():
-        random = len(said) >= 8 and looks_random(said)
-        return (at, end) if random or (len(said) >= 10 and not SHAPES.says_of_it.fullmatch(said)) else None
     parts = said.replace("_", "-").split("-")
     plain = len(said) >= 9 and len(parts) > 1 and all(len(part) > 3 and part.isalnum() for part in parts)
     return (at, end) if plain and not is_compound(said) else None

@@ -47,15 +47,11 @@ def is_placeholder(value: str) -> bool:
         return True
     if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
         return True
-    if "@" in value and SHAPES.mail_address.fullmatch(value):
-        return True
     return is_vocabulary(value)
 
 
 def is_vocabulary(value: str) -> bool:
     """Returns whether a value has only words of labels and documentation."""
-    if len(value) > 80:
-        return False
     return not SHAPES.vocabulary.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
 
 
@@ -181,8 +177,6 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         and not (_is_random(value) and len(SHAPES.change.findall(value)) > 2 and "." not in value)
     ):
         return False
-    if SHAPES.path.fullmatch(value) and not is_drawn(value):
-        return False
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
 
@@ -205,8 +199,6 @@ def is_key(value: str) -> bool:
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
     if proof is not Proof.KEY and (where in _SURE or "_" not in value) and is_phrase(value):
-        return True
-    if proof is not Proof.KEY and where is Where.QUOTED and is_diceware(value):
         return True
     if proof is Proof.PASSWORD:
         return is_password(value, where)
@@ -397,14 +389,9 @@ def _list_other_languages(searched: SearchedText) -> Iterator[Name]:
 def _find_name(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
     low = searched.low
     before = low[max(0, at - 48) : at]
-    if before.endswith("::"):
-        return None
     start = at - len(before) + len(before.rstrip(_NAME))
     if start and low[start - 1 : start] == "\\" and low[start : start + 1] in ("n", "r", "t"):
         start += 1
-    # A map of types: `"AWS::IAM::AccessKey": "…"`.
-    if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] == "'":
-        return None
     proof = _proof(stem, before, match, searched, start, at)
     if proof is not None:
         proof = _prove_tail(proof, low[at : match.end()])
