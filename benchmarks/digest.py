@@ -42,6 +42,7 @@ from signet_sync.pages.project_context import project_text
 from signet_sync.pages.sections import BoardInputs
 from signet_sync.sessions.model_proposals import Propose, proposer
 from signet_sync.settings import model
+from signet_sync.storage.locations import user_file
 from signet_sync.text.phrases import QuotedSession
 from signet_sync.text.sanitizer import sanitize_counted
 from signet_sync.text.sentences import SentenceSubject, passes_strict
@@ -286,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     propose = proposer(model.load(options.folder)[0], os.environ) if options.model else None
     if options.model and propose is None:
-        raise SystemExit(f"no model is set up in {model.user_file()}")
+        raise SystemExit(f"no model is set up in {user_file()}")
     only = options.only.read_text("utf-8").split() if options.only else None
     sessions = [
         session

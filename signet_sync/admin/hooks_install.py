@@ -16,10 +16,10 @@ from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.harness import Program
 from signet_sync.host.harness_settings.settings_text import Condition, Server, SettingsPlan
-from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
+from signet_sync.storage.locations import DEFAULT_WORKSPACE
 
 AUTO = "auto"
 

@@ -20,8 +20,8 @@ from signet_sync.host import service as services
 from signet_sync.host.service import service_name
 from signet_sync.host.service_manager import ServiceChange
 from signet_sync.sessions.model_proposals import proposer
-from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage.files import require_root
+from signet_sync.storage.locations import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from signet_sync.admin.eject import Parts

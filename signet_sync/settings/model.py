@@ -21,10 +21,7 @@ from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
 from signet_sync.settings.model_choice import ANTHROPIC, FOLDER, LOCAL, PROVIDERS, SERVERS, resolve, resolve_meaning
-from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
-from signet_sync.storage.locations import locate, read_json
-from signet_sync.storage.locations import locate_workspace as locate_workspace
-from signet_sync.storage.locations import user_file as user_file
+from signet_sync.storage.locations import locate, read_json, user_file
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"
@@ -38,33 +35,23 @@ _HARMLESS: tuple[str, ...] = ("watch.", "context.", "projection.", "noise.", "dr
 _HARMLESS += ("capture.idle", "reconcile.interval", "reconcile.settle_seconds")
 
 
-class Setting:
-    """Declares a setting: its key in TOML, its default and meaning, limits, and whether a workspace may set it."""
+class Setting(NamedTuple):
+    """Declares a setting: its default, its key in TOML, its meaning, limits or choices, and the name of its field."""
 
-    __slots__ = ("choices", "default", "doc", "key", "limits", "name", "workspace")
+    default: Any
+    key: str
+    doc: str
+    limits: tuple[float, float] | None = None
+    choices: tuple[str, ...] = ()
+    name: str = ""
 
-    def __init__(
-        self,
-        default: Any,
-        key: str,
-        doc: str,
-        limits: tuple[float, float] | None = None,
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        self.name = ""
-        self.default, self.key, self.doc, self.limits, self.choices = default, key, doc, limits, choices
-        self.workspace = key.startswith(_HARMLESS)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        ALL_SETTINGS.append(self)
+    @property
+    def workspace(self) -> bool:
+        """Returns whether a workspace's own file may set it."""
+        return self.key.startswith(_HARMLESS)
 
 
-ALL_SETTINGS: list[Setting] = []
-
-
-def _setting(*given: Any, **more: Any) -> Any:
-    return Setting(*given, **more)
+_setting: Any = Setting
 
 
 class Settings:
@@ -74,32 +61,16 @@ class Settings:
     """
 
     debounce: float = _setting(0.2, "watch.debounce", "Quiet seconds after a change before a pass.", (0.0, 60.0))
-    watch_mode: str = _setting(
-        "auto", "watch.mode", "`auto`: events of the system; `off`: full passes alone.", choices=("auto", "off")
-    )
-    interval: float = _setting(
-        300.0, "reconcile.interval", "Least seconds between two full passes of `run`.", (1.0, 604_800.0)
-    )
-    max_file_bytes: int = _setting(
-        64 * 1024**2, "reconcile.max_file_bytes", "A larger file is not read, in bytes.", (1024, 4 * 1024**3)
-    )
-    settle_seconds: float = _setting(
-        2.0, "reconcile.settle_seconds", "A younger file is looked at again before it is reported.", (0.0, 600.0)
-    )
+    watch_mode: str = _setting("auto", "watch.mode", "`off`: full passes alone, no events.", choices=("auto", "off"))
+    interval: float = _setting(300.0, "reconcile.interval", "Least seconds between full passes.", (1.0, 604_800.0))
+    max_file_bytes: int = _setting(64 << 20, "reconcile.max_file_bytes", "A larger file is not read.", (1024, 4 << 30))
+    settle_seconds: float = _setting(2.0, "reconcile.settle_seconds", "No younger file is reported.", (0.0, 600.0))
     context_budget_tokens: int = _setting(
         2000, "context.budget_tokens", "Size of the context at a session's start, in tokens.", (100, 10_000)
     )
     context_prompts: bool = _setting(True, "context.prompts", "`false`: nothing is injected at prompts.")
-    context_moments: bool = _setting(
-        True,
-        "context.moments",
-        "`false`: nothing is injected before an edit or a command, or after one that failed.",
-    )
-    context_notes: bool = _setting(
-        True,
-        "context.notes",
-        "`false`: no agent is asked for lines that hand its work over at the end of a report.",
-    )
+    context_moments: bool = _setting(True, "context.moments", "`false`: nothing is injected at edits and commands.")
+    context_notes: bool = _setting(True, "context.notes", "`false`: no agent is asked to hand over in its reports.")
     budget_tokens: int = _setting(
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
@@ -122,9 +93,7 @@ class Settings:
         choices=("off", "paused", *LOCAL, *(server for server in SERVERS if server != ANTHROPIC), FOLDER),
     )
     dream_enabled: bool = _setting(True, "dream.enabled", "`false`: only the command `dream` makes sweeps, not `run`.")
-    dream_interval: float = _setting(
-        86_400.0, "dream.interval", "Seconds between two sweeps of an agent by `run`.", (60.0, 31_622_400.0)
-    )
+    dream_interval: float = _setting(86_400.0, "dream.interval", "Seconds between two sweeps.", (60.0, 31_622_400.0))
     dream_min_score: float = _setting(0.35, "dream.min_score", "Least score of a promoted memory.", (0.0, 100.0))
     dream_max_promotions: int = _setting(20, "dream.max_promotions", "Most promotions in one sweep.", (0, 10_000))
     history_enabled: bool = _setting(False, "history.enabled", "Keep a git history (needs the extra `git`).")
@@ -139,9 +108,7 @@ class Settings:
     agents_projects: tuple[str, ...] = _setting(
         (), "agents.projects", "Agents of projects, as `PATH=AGENT`; the longest path with the project counts."
     )
-    log_level: str = _setting(
-        "INFO", "log.level", "What is logged: this, and what is worse.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
-    )
+    log_level: str = _setting("INFO", "log.level", "Least that is logged.", None, ("DEBUG", "INFO", "WARNING", "ERROR"))
     llm_daily_tokens: int = _setting(
         200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
@@ -181,6 +148,7 @@ class Settings:
         return Settings(**vars(self) | values)
 
 
+ALL_SETTINGS = [one._replace(name=name) for name, one in vars(Settings).items() if isinstance(one, Setting)]
 _DEFAULTS = {one.name: one.default for one in ALL_SETTINGS}
 
 

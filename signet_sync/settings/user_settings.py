@@ -12,6 +12,7 @@ from typing import Any
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.storage import durable
+from signet_sync.storage.locations import user_file
 
 DEFAULT = "default"  # a value that stands for none
 
@@ -23,7 +24,7 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
     """
     field = model.require_setting(key)
     value = None if text == DEFAULT else model.parse(field, text, key)
-    path = model.user_file(environ)
+    path = user_file(environ)
     target = os.path.realpath(path)  # many people keep the file elsewhere, and link it
     before, mode = "", 0o600
     try:

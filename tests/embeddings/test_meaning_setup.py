@@ -16,7 +16,7 @@ from signet_sync.admin import meaning_setup
 from signet_sync.admin.meaning_setup import File, Published
 from signet_sync.embeddings.store import let_tell
 from signet_sync.pages.prompt_context import worth_injecting
-from signet_sync.settings.model import user_file
+from signet_sync.storage.locations import user_file
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tokenizers")

@@ -290,7 +290,7 @@ def test_every_setting_can_be_written_as_it_is_documented(load, user):
 def test_the_workspace_is_flag_then_variable_then_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert model.locate_workspace("flag", {"SIGNET_WORKSPACE": "/env"}) == str(tmp_path / "flag")
-    assert model.locate_workspace(None, {"SIGNET_WORKSPACE": "/env"}) == "/env"
-    assert model.locate_workspace(None, {"SIGNET_WORKSPACE": ""}) == str(tmp_path / ".agents")
-    assert model.locate_workspace("~/vault", {}) == str(tmp_path / "vault")
+    assert locations.locate_workspace("flag", {"SIGNET_WORKSPACE": "/env"}) == str(tmp_path / "flag")
+    assert locations.locate_workspace(None, {"SIGNET_WORKSPACE": "/env"}) == "/env"
+    assert locations.locate_workspace(None, {"SIGNET_WORKSPACE": ""}) == str(tmp_path / ".agents")
+    assert locations.locate_workspace("~/vault", {}) == str(tmp_path / "vault")
