@@ -44,7 +44,7 @@ from signet_sync.entities.sections import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block
 from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
-from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, find_ignored_code, tombstone_file_name
 from signet_sync.formats.ids import derive_token
@@ -127,7 +127,7 @@ def _fields(kind: str, body: str) -> dict[str, Any]:
         return common | links | {"compaction_path": None, "memory_md_refs": [], "updated_at": _AT, "revision": 1}
     sentence = "In lantern the retry loop of src/queue.py was bounded so that a dead broker no longer blocks a start."
     common |= {"manifest_path": _path("manifest"), "source_node_id": None}
-    common |= {"content_sha256": body_sha256(normalize(body)), "hash_scope": HASH_SCOPE, "memory_sentence": sentence}
+    common |= {"content_sha256": text_sha256(normalize(body)), "hash_scope": HASH_SCOPE, "memory_sentence": sentence}
     common |= {"memory_sentence_version": "memory_sentence_v1", "memory_sentence_quality": "ok"}
     common |= {"memory_sentence_generated_at": _AT}
     return common | ({"sanitizer_version": "sanitize_transcript_v1"} if kind == "transcript" else {})
@@ -156,7 +156,7 @@ def _resealed(raw: bytes) -> bytes:
     """The file with the hash of the body that it has now, so that what lies behind that check is reached."""
     head, fence, body = raw.partition(b"\n---\n")
     try:
-        sha = body_sha256(normalize(body.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")))
+        sha = text_sha256(normalize(body.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")))
     except UnicodeDecodeError:
         return raw
     lines = [

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.entities.agent_text import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import body_sha256, normalize, text_sha256, well_formed
+from signet_sync.formats.body import normalize, text_sha256, well_formed
 from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, shapes
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split, unknown_entries
 from signet_sync.text.sentences import escape, unescape
@@ -224,7 +224,7 @@ def text_of(section: DocumentSection) -> str:
 
 def body_sha(section: DocumentSection) -> str:
     """Returns the hex digest of a section's text (`text_of`), by which a writer says which version it has read."""
-    return body_sha256(text_of(section))
+    return text_sha256(text_of(section))
 
 
 def replace(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:

@@ -28,13 +28,8 @@ def normalize(text: str) -> str:
     return text[:end].rstrip(" \t")
 
 
-def body_sha256(normalized: str) -> str:
-    """Returns the digest of a *normalised* body; lone surrogates count as U+FFFD, as in JavaScript."""
-    return text_sha256(normalized)
-
-
 def text_sha256(text: str) -> str:
-    """Returns the lower-case hex SHA-256 of a text's UTF-8 bytes."""
+    """Returns the lower-case hex SHA-256 of a text, as a body's when normalized; lone surrogates count as U+FFFD."""
     return sha256(utf8(text)).hexdigest()
 
 

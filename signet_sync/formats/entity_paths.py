@@ -23,8 +23,6 @@ SLUG_LENGTH = 60
 EVIDENCE_CAP = 7
 
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
-_FILE_OF_NAME: dict[str, File] = {file: file for file in FILES}
-_KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
 ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
 _FILE = late(
     rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
@@ -155,9 +153,10 @@ def parse_path(path: str) -> EntityPlace | None:
     if match is None:
         return None
     agent_id, folder, slug, entity_id, file = match.groups()
-    if kind_of(entity_id) != _KIND_OF_FOLDER[folder]:
+    kind = _KIND_OF_LETTER[entity_id[0]]
+    if FOLDERS[kind] != folder:
         return None
-    return EntityPlace(agent_id or DEFAULT_AGENT, _KIND_OF_FOLDER[folder], slug, entity_id, _FILE_OF_NAME[file])
+    return EntityPlace(agent_id or DEFAULT_AGENT, kind, slug, entity_id, "notes" if file == "notes" else "profile")
 
 
 def parse_ledger_page(path: str) -> tuple[str, str] | None:

@@ -11,11 +11,6 @@ TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of import
 if TYPE_CHECKING:
     from typing import Any, AnyStr
 
-_LENT = (
-    "findall", "finditer", "flags", "fullmatch", "groupindex", "groups", "match", "scanner", "search", "split", "sub",
-    "subn",
-)  # fmt: skip
-
 
 class Late:
     """Replaces a pattern until it is used; then its methods are those of the compiled one."""
@@ -23,17 +18,13 @@ class Late:
     def __init__(self, text: str | bytes, flags: int) -> None:
         self.pattern, self._flags = text, flags
 
-    def compiled(self) -> re.Pattern[Any]:
-        """Returns the compiled pattern."""
-        return re.compile(self.pattern, self._flags)
-
     def __getattr__(self, name: str) -> Any:
-        """Compiles the pattern: called for attributes that are not set yet."""
-        if name not in _LENT:
+        """Returns what the compiled pattern has, and keeps it; called for attributes that are not set yet."""
+        if name.startswith("_"):
             raise AttributeError(name)
-        pattern = self.compiled()
-        vars(self).update((lent, getattr(pattern, lent)) for lent in _LENT)
-        return getattr(pattern, name)
+        compiled = vars(self).get("_compiled") or re.compile(self.pattern, self._flags)
+        vars(self).update({"_compiled": compiled, name: getattr(compiled, name)})
+        return vars(self)[name]
 
 
 def late(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.errors import reason as why
 from signet_sync.formats.artifact import Content, FieldProblem, validate
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, parse, unknown_entries, unpack_seal, write
 from signet_sync.formats.snapshot import Found, Trouble
@@ -124,7 +124,7 @@ def accept_one(workspace: Workspace, path: str, reason: str, now_us: int) -> Non
     try:
         document = parse(found.raw)
         body = normalize(document.body)
-        actual = body_sha256(body)
+        actual = text_sha256(body)
         artifact = validate(name.kind, {**document.fields, "content_sha256": actual})
     except (FrontmatterProblem, FieldProblem) as problem:
         raise UsageError(

@@ -172,7 +172,7 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
     old = planner.judge_bytes(path, raw, workspace.noise).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
-        body_sha256=new.seal.body_sha256,
+        text_sha256=new.seal.text_sha256,
         file_sha256=new.seal.file_sha256,
         # A seal whose bytes were lost gets new ones: an interrupted flow needs them.
         packed=pack_seal(made.raw),

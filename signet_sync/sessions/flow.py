@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
-from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.formats.paths import MEMORY, add_links, artifact_path, targets
@@ -313,7 +313,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         **{name: document[name] for name in ("captured_at", "started_at", "ended_at")},
         "manifest_path": document["manifest"],
         "source_node_id": None,
-        "content_sha256": body_sha256(body),
+        "content_sha256": text_sha256(body),
         "hash_scope": HASH_SCOPE,
         "memory_sentence": flow.sentence,
         "memory_sentence_version": SENTENCE_VERSION,

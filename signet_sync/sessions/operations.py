@@ -13,7 +13,7 @@ from signet_sync.digest.summary import SEGMENTS, headline, join_outcomes
 from signet_sync.digest.summary import summary as digest_summary
 from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS
-from signet_sync.formats.body import body_sha256, normalize, utf8
+from signet_sync.formats.body import normalize, text_sha256, utf8
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.ids import derive_token
 from signet_sync.formats.paths import MEMORY, artifact_path
@@ -134,7 +134,7 @@ def _sanitize(workspace: Workspace, given: SessionInput | CompactionInput, now_u
     token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, found)
-    hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
+    hashes = {name: text_sha256(body) if body is not None else None for name, body in bodies.items()}
     if given.idempotency_key is not None:
         key = _digest(["key", kind, given.agent_id, given.idempotency_key])
         content = _digest([kind, identity, hashes, proposal, tail])

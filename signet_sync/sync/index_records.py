@@ -35,7 +35,7 @@ class Seal(NamedTuple):
     session_id: str
     kind: str
     digest: str
-    body_sha256: str
+    text_sha256: str
     file_sha256: str
     packed: bytes | None
     sealed_at: str

@@ -19,7 +19,7 @@ from signet_sync.formats.artifact import (
     repository_fields,
     validate,
 )
-from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import (
     Document,
@@ -41,7 +41,7 @@ RETRIES = 5
 def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | None = None) -> bytes:
     """Formats a manifest: fields in model order, hash of the body, then unknown keys; the body is unchanged."""
     ordered = {name: fields.get(name) for name in MANIFEST_FIELDS}
-    ordered["content_sha256"] = body_sha256(normalize(body))
+    ordered["content_sha256"] = text_sha256(normalize(body))
     ordered["hash_scope"] = HASH_SCOPE
     ordered.update({name: fields[name] for name in REPOSITORY_FIELDS if name in fields})
     ordered.update(unknown or {})

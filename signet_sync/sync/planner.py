@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from signet_sync.formats import filename, paths
 from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombstone, read_artifact, validate_tombstone
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read, unpack_seal
 from signet_sync.formats.ids import token_matches, token_of
@@ -265,7 +265,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
                 return judgement._replace(message="an older, unredacted version came back", sealed=sealed)
             return judgement
         if redacted:
-            new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
+            new_seal = seal._replace(digest=digest, text_sha256=actual, file_sha256=file_sha)
         elif seal.digest != digest:
             new_seal = seal._replace(digest=digest)
         elif not seal.packed:  # these bytes are sealed from now on, in whatever form
@@ -423,7 +423,7 @@ def _check_body(name: ArtifactName, artifact: Content | Manifest, text: str) -> 
         if not _is_plain(target) and paths.leaves_workspace(target):
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
-    if artifact.content_sha256 is not None and body_sha256(body) != artifact.content_sha256:
+    if artifact.content_sha256 is not None and text_sha256(body) != artifact.content_sha256:
         message = "the field `content_sha256` does not match the text"
         raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
@@ -450,7 +450,7 @@ def _add_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeConte
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:
-    if actual != seal.body_sha256:
+    if actual != seal.text_sha256:
         return "its text and content_sha256 differ from the sealed version"
     return "fields of its frontmatter differ from the sealed version" if digest != seal.digest else ""
 
@@ -554,7 +554,7 @@ def _row(
     row = Row(
         artifact.agent_id,
         path,
-        body_sha256(body) if manifest else artifact.content_sha256 or "",
+        text_sha256(body) if manifest else artifact.content_sha256 or "",
         name.kind,
         session_id,
         key,

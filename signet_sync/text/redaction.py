@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Transcript, validate
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
@@ -95,7 +95,7 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
     document = parse(raw)
     body = normalize(document.body)
     clean = normalize(cleaning.body(body))
-    artifact = validate(kind, {**document.fields, "content_sha256": body_sha256(clean)})
+    artifact = validate(kind, {**document.fields, "content_sha256": text_sha256(clean)})
     found, fields = rules(body, clean), artifact.fields()
     for name in _LINES:
         value = fields.get(name)

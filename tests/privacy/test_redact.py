@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from invented_secrets import some
 from workbench import NOW, Vault, cast, numbered
 
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
 from signet_sync.text.redaction import SECRETS, is_redaction, redacts, rewritten
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
@@ -72,7 +72,7 @@ def test_a_file_written_anew_is_valid_and_known_and_nothing_else_is_lost(kind):
     assert found is not None and SECRET.encode() not in found.raw and OTHER.encode() not in found.raw
     assert redacts(raw, found.raw) and not redacts(found.raw, raw) and not redacts(raw, raw)
     document = parse(found.raw)
-    assert document.fields["content_sha256"] == body_sha256(normalize(document.body))
+    assert document.fields["content_sha256"] == text_sha256(normalize(document.body))
     assert b"mine: " in found.raw and "kept" in document.body and found.rules[RULE] >= 2
     assert rewritten(kind, found.raw, SECRETS) is None
     # Fields by which it is called, a changed word, a longer text: those are no redactions.

@@ -24,7 +24,7 @@ from session_inputs import (
 )
 from workbench import Vault, contents
 
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import text_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions.live.turns import new_part
 from signet_sync.sync.index_records import Judgement
@@ -54,7 +54,7 @@ def age(vault: Vault) -> None:
         source = parse(path.read_bytes())
         words = older(source.body)
         told = {name: older(value) if isinstance(value, str) else value for name, value in source.fields.items()}
-        told["content_sha256"] = body_sha256(normalize(words))
+        told["content_sha256"] = text_sha256(normalize(words))
         if "sanitizer_version" in told:
             told["sanitizer_version"] = "sanitize_transcript_v0"
         path.write_bytes(write(told, normalize(words)))

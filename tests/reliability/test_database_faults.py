@@ -73,7 +73,7 @@ def prepare(folder: Path) -> Ground:
 PASSING = ("passes", "backups", "history_told", "live_files", "memory_md_heads", "violations", "garden_drift")
 KEYS = {
     "node_telemetry": "agent_id, id",
-    "seals": "path, digest, body_sha256",
+    "seals": "path, digest, text_sha256",
     "memory_artifact_tombstones": "agent_id, session_token, reason",
     "recall_events": "agent_id, memory_id, query, at_us",
     "memories": "agent_id, id, type, content, tags, private, created_at",

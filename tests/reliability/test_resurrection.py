@@ -27,7 +27,7 @@ from workbench import NOW, Vault, holding, numbered
 from signet_sync.app.workspace import opened
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
@@ -443,7 +443,7 @@ def edited(**fields: Any) -> Way:
         body = read.body.removesuffix("\n") + "\n\nAnd more.\n"
         told = {**read.fields, **fields}
         if "content_sha256" in told:
-            told["content_sha256"] = body_sha256(normalize(body))
+            told["content_sha256"] = text_sha256(normalize(body))
         return name, write({key: value for key, value in told.items() if value is not ...}, body.removesuffix("\n"))
 
     return change

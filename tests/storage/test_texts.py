@@ -126,7 +126,7 @@ def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_lo
         text, seal = texts.text_at(database, path), artifacts.seal_of(database, path)
         assert seal is not None
         with database.transaction():
-            artifacts.store_seals(database, [seal._replace(packed=b"others", body_sha256="0" * 64)])
+            artifacts.store_seals(database, [seal._replace(packed=b"others", text_sha256="0" * 64)])
         assert texts.text_at(database, path) == text
         is_whole(database)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Manifest, Tombstone, validate_tombstone
-from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
 from signet_sync.formats.frontmatter import pack_seal, parse, write
 from signet_sync.formats.ids import derive_token
@@ -70,7 +70,7 @@ def content(kind: str, /, *, body: str = BODY, **given: Any) -> tuple[str, bytes
     fields = _head(kind, who) | {
         "manifest_path": path_for("manifest", **who),
         "source_node_id": None,
-        "content_sha256": body_sha256(normalize(body)),
+        "content_sha256": text_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
         "memory_sentence": SENTENCE,
         "memory_sentence_version": "memory_sentence_v1",
@@ -107,7 +107,7 @@ def manifest(*, body: str = "", **given: Any) -> tuple[str, bytes]:
         "memory_md_refs": [],
         "updated_at": who["captured_at"],
         "revision": 1,
-        "content_sha256": body_sha256(normalize(body)),
+        "content_sha256": text_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
     }
     assert fields.keys() >= Manifest.FIELDS.keys() - set(REPOSITORY_FIELDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from signet_sync.formats.body import body_sha256
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.frontmatter import parse, write
 
 TOMBSTONES = (
@@ -83,5 +83,5 @@ class Signet:
         for path in sorted((self.root / "memory").glob("*--manifest.md")):
             fields = dict(parse(path.read_bytes()).fields)
             fields["revision"] = int(str(fields.get("revision") or 0)) + 1
-            fields["content_sha256"] = body_sha256(LEDGER)
+            fields["content_sha256"] = text_sha256(LEDGER)
             path.write_bytes(write(fields, LEDGER))

@@ -11,7 +11,7 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, SIGNS, Vault, cast, contents, numbered, tree
 
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
 from signet_sync.sync import indexing, reading
 
@@ -119,13 +119,13 @@ def test_a_deleted_database_comes_back_the_same(vault):
     assert vault.call("recall", "number1x").code == 0
     vault.reindex()
     before = vault.dump(), vault.rows("select * from node_telemetry order by 1, 2")
-    seals = vault.rows("select path, digest, body_sha256, sealed_at from seals order by path")
+    seals = vault.rows("select path, digest, text_sha256, sealed_at from seals order by path")
     pages = contents(vault.root)
     lose_database(vault)
     document = vault.reindex()
     assert any("came back from the backup" in line for line in document["trouble"])
     assert (vault.dump(), vault.rows("select * from node_telemetry order by 1, 2")) == before
-    assert vault.rows("select path, digest, body_sha256, sealed_at from seals order by path") == seals
+    assert vault.rows("select path, digest, text_sha256, sealed_at from seals order by path") == seals
     assert contents(vault.root) == pages
     # The bytes of the seals stand in no backup, but in the files that still fit them.
     assert vault.rows("select count(*) from seals where packed is null") == [(0,)]
@@ -138,7 +138,7 @@ def test_a_mutation_is_still_seen_after_the_database_was_lost(vault):
     raw = path.read_bytes()
     changed = raw.replace(b"keeps its word", b"breaks its word")
     document = parse(changed)
-    digest = body_sha256(normalize(document.body)).encode()
+    digest = text_sha256(normalize(document.body)).encode()
     path.write_bytes(changed.replace(parse(raw).fields["content_sha256"].encode(), digest))
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
     answer = vault.call("violations", "restore", path_of("summary"))
@@ -265,7 +265,7 @@ def test_an_accepted_edit_gets_a_seal_and_a_hash_of_its_own(vault):
     assert answer.code == 0
     assert "REDACTED" in str(vault.rows("select reason from acceptances"))
     document = parse(path.read_bytes())
-    assert document.fields["content_sha256"] == body_sha256(normalize(document.body))
+    assert document.fields["content_sha256"] == text_sha256(normalize(document.body))
     assert document.fields["extra"] == "kept" and document.body.endswith("More.\n")
     assert vault.reindex()["problems"] == [] and path_of("summary") in vault.hits("more")
     path.write_bytes(path.read_bytes() + b"Again.\n")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from signet_sync.errors import RevisionConflict
-from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, writing
@@ -70,7 +70,7 @@ def test_a_swap_writes_the_change_and_the_next_revision(root):
         **{key: value for key, value in FIELDS.items() if key not in ("memory_md_refs", "revision")},
     }
     assert fields["memory_md_refs"] == LISTED and fields["revision"] == "2"
-    assert fields["content_sha256"] == body_sha256(normalize("[[a|summary]]\n"))
+    assert fields["content_sha256"] == text_sha256(normalize("[[a|summary]]\n"))
 
 
 HEAD = manifests.text_of(FIELDS, "").decode().split("---\n")[1]

@@ -449,7 +449,7 @@ _DROPPABLE = (
 )
 _TEXTLESS = (
     "select a.source_path from memory_artifacts a left join seals s on s.path = a.source_path where a.content is null"
-    " and (s.path is null or coalesce(length(s.packed), 0) = 0 or s.body_sha256 <> a.source_sha256) limit 1"
+    " and (s.path is null or coalesce(length(s.packed), 0) = 0 or s.text_sha256 <> a.source_sha256) limit 1"
 )
 _COLUMNS = (
     "select t.name, c.name from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table'"

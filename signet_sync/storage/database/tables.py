@@ -50,14 +50,14 @@ NATIVE: tuple[Table, ...] = (
         "what each immutable artifact was when it was first seen, and its bytes",
         """create table seals(
         path text primary key, agent_id text not null, session_token text not null, session_id text not null,
-        kind text not null, digest text not null, body_sha256 text not null, file_sha256 text not null,
+        kind text not null, digest text not null, text_sha256 text not null, file_sha256 text not null,
         packed blob, sealed_at text not null)""",
         "create index seals_session on seals(agent_id, session_token, session_id)",
         "create index seals_bytes on seals(length(packed))",
         row=columns(
             # packed: zstd
             path=Artifact, agent_id=Agent, session_token=Token, session_id=Text,
-            kind=Literal["summary", "transcript", "compaction"], digest=Hash, body_sha256=Hash, file_sha256=Hash,
+            kind=Literal["summary", "transcript", "compaction"], digest=Hash, text_sha256=Hash, file_sha256=Hash,
             sealed_at=When, packed=FileBytes | None
         ),
         session=SESSION,

@@ -8,7 +8,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any
 
-from signet_sync.formats.body import body_sha256
+from signet_sync.formats.body import text_sha256
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_values
@@ -94,14 +94,14 @@ def _find_left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
     """Returns the paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
     sealed = dict(
         database.execute(
-            "select path, body_sha256 from seals where length(packed) > 0 and path in (select value from json_each(?))",
+            "select path, text_sha256 from seals where length(packed) > 0 and path in (select value from json_each(?))",
             (json.dumps([row.source_path for row in rows]),),
         )
     )
     return {
         row.source_path
         for row in rows
-        if sealed.get(row.source_path) == row.source_sha256 and body_sha256(row.content) == row.source_sha256
+        if sealed.get(row.source_path) == row.source_sha256 and text_sha256(row.content) == row.source_sha256
     }
 
 
