@@ -1,11 +1,6 @@
 """The models: every field in every state of wrongness, and heads that Obsidian saved again."""
 
-import re
-
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from signet_sync.formats.artifact import (
     MANIFEST_FIELDS,
@@ -236,54 +231,6 @@ def test_written_files_give_the_same_artifact(kind):
     document = parse(write(artifact.fields(), "body"))
     assert typed(kind, document.fields) == artifact
     assert read_written(document.head) is not None
-
-
-# Plain letters, what needs quotes or breaks a naive reader, and words that YAML takes for something else.
-WORDS = st.sampled_from(
-    [
-        *("lantern", "it's", '"so"', "a: b", "# x", "- y", "null", "~", "no", "017", "12:30", AT, "会話", "é", "[z]"),
-        *("{}", "&a", "*b", "!c", "|", ">", "%", "@", "`d`", "\\n", "\\", "💡", "x" * 90),
-    ]
-)
-PHRASES = st.lists(WORDS, min_size=1, max_size=30).map(" ".join)
-OFFSETS = st.sampled_from([AT, "2026-03-29T00:34:06.792+02:00", "2026-03-28 22:34:06.792", "2026-03-28T22:34:06,7920Z"])
-
-
-@st.composite
-def contents(draw):
-    return {
-        **CONTENT,
-        "session_id": draw(PHRASES),
-        "session_key": draw(st.none() | PHRASES),
-        "project": draw(st.none() | PHRASES),
-        "harness": draw(st.none() | PHRASES),
-        "memory_sentence": draw(PHRASES),
-        "captured_at": draw(OFFSETS),
-        "started_at": draw(st.none() | OFFSETS),
-        "ended_at": draw(st.none() | OFFSETS),
-    }
-
-
-def re_saved(fields, width, bare, empty, extra):
-    """The head as Obsidian and other YAML writers leave it: sorted, folded, single quotes, bare dates, empty nulls."""
-    dumped = yaml.safe_dump(
-        {**fields, **extra}, width=width, sort_keys=True, allow_unicode=True, default_flow_style=False
-    )
-    if bare:
-        dumped = re.sub(r"(?m)^(\w+_at): '([^'\n]*)'$", r"\1: \2", dumped)
-    if empty:
-        dumped = re.sub(r"(?m)^(\w+): (?:null|\[\])$", r"\1:", dumped)
-    return dumped.removesuffix("\n")
-
-
-@given(contents(), st.sampled_from([40, 80, 10_000]), st.booleans(), st.booleans())
-def test_contents_that_were_re_saved_have_the_same_digest(fields, width, bare, empty):
-    head = re_saved(fields, width, bare, empty, {"aliases": ["x"], "zz": {"deep": "y"}})
-    assert read_written(head) is None
-    artifact = typed("summary", fields)
-    again = typed("summary", read(head))
-    assert again.digest() == artifact.digest()
-    assert again.memory_sentence == fields["memory_sentence"]
 
 
 # --- fields that only some files have ---

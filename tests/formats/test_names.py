@@ -167,16 +167,6 @@ def test_temporary_names_of_editors_and_sync_programs(name):
     assert find_ignored_code(name) == "temporary"
 
 
-@given(st.sampled_from([STEM, STONE]), st.text(max_size=30))
-def test_no_suffix_makes_an_ignored_name_crash_or_be_ours(stem, suffix):
-    name = f"{stem}{suffix}.md"
-    if artifact_name(name) is None and tombstone_name(name) is None:
-        assert find_ignored_code(name) in {"conflict-copy", "temporary", "foreign-name"}
-        assert find_carried_token(name) in {None, "abcdefghijklmnop"} or "--" in suffix
-    else:
-        assert suffix in {"", "--"} or "--" in suffix
-
-
 def test_a_tombstone_has_one_name():
     assert tombstone_file_name("ops-bot", "abcdefghijklmnop") == "ops-bot--abcdefghijklmnop.md"
     assert tombstone_name("ops-bot--abcdefghijklmnop.md") == ("ops-bot", "abcdefghijklmnop")

@@ -249,20 +249,6 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
 # --- the environment ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "raw", "value"),
-    [
-        ("debounce", "0.5", 0.5), ("interval", "60", 60.0), ("max_file_bytes", "2048", 2048),
-        ("takeover", "true", True), ("takeover", "0", False), ("watch_mode", "off", "off"),
-        ("noise_projects", "/x/, /y z/ ,", ("/x/", "/y z/")), ("noise_projects", "", ()),
-        ("log_level", "DEBUG", "DEBUG"),
-    ],
-)  # fmt: skip
-def test_the_environment_speaks_text(load, name, raw, value):
-    found = getattr(load(**{model.environment_name(BY_NAME[name]): raw})[0], name)
-    assert found == value and type(found) is type(value)
-
-
 def test_names_are_unique_and_follow_one_rule():
     keys = [f.key for f in ALL_SETTINGS]
     variables = [model.environment_name(f) for f in ALL_SETTINGS]

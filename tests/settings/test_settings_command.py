@@ -105,10 +105,3 @@ def test_what_would_be_refused_is_not_written(
     answer = vault.call("settings", name, text, "--json")
     error = answer.json["error"]
     assert answer.code == 2 and said in error["message"] and error["hint"] and mine.read_text() == before
-
-
-def test_a_secret_on_the_wrong_line_is_not_shown(vault: Vault, mine: Path) -> None:
-    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9 + "AA"
-    mine.write_text(f"[llm]\napi_key_env = '{secret}'\n")
-    for words in ((), ("--json",), ("llm.api_key_env",)):
-        assert secret not in vault.call("settings", *words).out

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
 import string
 import time
-import unicodedata
 from collections.abc import Callable
 
 import pytest
@@ -413,26 +411,6 @@ def test_a_line_stays_a_line() -> None:
 HIDDEN = (
     "\u00ad\u034f\u115f\u1160\u180e\u200b\u200c\u200d\u2060\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0041\U000e0100\U000e01ef"
 )
-DRESSED: dict[str, Callable[[str], str]] = {
-    "coloured": lambda text: f"\x1b[1;36m{text}\x1b[0m",
-    "coloured within": lambda text: text[:-8] + "\x1b[4m" + text[-8:] + "\x1b[24m\x1b[K",
-    "a link of a terminal": lambda text: f"\x1b]8;;https://x.example/\x1b\\{text}\x1b]8;;\x07",
-    "coloured, as JSON holds it": lambda text: f"\\u001b[36m{text}\\u001b[0m",
-    "coloured, as a shell holds it": lambda text: f"\\x1b[36m{text}\\x1b[0m \\033[1m{text}\\033[0m \\e[1m{text}\\e[m",
-    "coloured, as `cat -v` shows it": lambda text: f"^[[36m{text}^[[0m",
-    "coloured, JSON in JSON": lambda text: json.dumps(json.dumps({"out": f"\x1b[36m{text}\x1b[0m"})),
-    "C1": lambda text: f"\x9b36m{text}\x9b0m",
-    **{f"U+{ord(c):04X} inside": lambda text, c=c: f"{text[:-9]}{c}{text[-9:]}" for c in HIDDEN},
-    "no-break space inside": lambda text: f"{text[:-9]}\u00a0{text[-9:]}",
-    "no-break space at a mark": lambda text: f"{text[:-9]}-\u00a0{text[-9:]}" if "=" in text else f"{text}\u00a0",
-    "no-break space": lambda text: text.replace(" ", "\u00a0"),
-    "full width": lambda text: text.translate({ord(c): ord(c) + 0xFEE0 for c in ":="}),
-    "full width, all of it": lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}),
-    "escaped twice": lambda text: json.dumps(json.dumps({"body": f"first\n{text}\nlast"})),
-    "wrapped at 80 columns": lambda text: wrapped(f"{'2026-03-29 the log of what was read: ':.<64} {text}", 80),
-    "numbered": lambda text: f"     7\t{text}\n     8\tPORT=1",
-    "numbered by an arrow": lambda text: f"   117→{text}\n   118→PORT=1",
-}
 
 
 def test_a_secret_over_three_lines_of_a_terminal_goes_whole() -> None:
@@ -443,21 +421,6 @@ def test_a_secret_over_three_lines_of_a_terminal_goes_whole() -> None:
 
 def wrapped(text: str, width: int) -> str:
     return "\n".join(text[at : at + width] for at in range(0, len(text), width))
-
-
-@pytest.mark.parametrize("dress", DRESSED, ids=DRESSED)
-def test_a_secret_is_found_in_every_dress(dress: str) -> None:
-    for text, secret in (
-        ("AK" + "IA6LZQURTXZCCZMF3H", ""),
-        ("DB_PASSWORD=x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
-        ("password: x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
-    ):
-        if dress == "no-break space" and " " not in text:
-            continue
-        clean = sanitize_transcript_v2(DRESSED[dress](text))
-        assert "[REDACTED:" in clean, (dress, text, clean)
-        left = unicodedata.normalize("NFKC", clean)
-        assert not any(piece in left for piece in ((secret or text)[:7], (secret or text)[-7:])), (dress, text, clean)
 
 
 @pytest.mark.parametrize(

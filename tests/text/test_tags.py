@@ -16,7 +16,6 @@ from signet_sync.text.memory import (
     LONGEST_TAG,
     MOST_CONCEPTS,
     derive_tags,
-    glossary_terms,
     normalize_tag,
 )
 
@@ -86,37 +85,7 @@ def test_correction_redactions() -> None:
     assert derive_tags("[REDACTED:openai-token]") == ()
 
 
-@pytest.mark.parametrize(
-    "token", ["abİ", "İ\u0327x", "ＡＢＣ\u0308", "ΑΒΣ\u0345", "ǅab", "abﬁ", "x__y", "a\u0323\u0307bc"]
-)
-def test_correction_stable(token: str) -> None:
-    tag = normalize_tag(token)
-    assert tag is not None and normalize_tag(tag) == tag
-
-
 # ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
-
-
-# The original's tests of `normalize`, by their names: tokens and what becomes of them.
-NORMALIZE = {
-    "normalize_rejects_pure_digits": dict.fromkeys(["12345", "١٢٣٤"]),
-    "normalize_rejects_iso_date": dict.fromkeys(["2026-04-22", "2026-04-22.md", "2026_04_22"]),
-    "normalize_rejects_stop_word": dict.fromkeys(["memory", "session", "para", "Para", "md"]),
-    "normalize_rejects_too_short_latin": dict.fromkeys(["ab", "Ai", "の", "のは", "备"]),
-    "normalize_accepts_cjk_two_chars": {token: token for token in ("备份", "备の", "백업")},
-    "normalize_rejects_too_long": {"a" * 33: None},
-    "normalize_underscore_becomes_dash": {"foo_bar": "foo-bar", "_x__y_": "x--y"},
-    "normalize_rejects_what_has_no_letter": dict.fromkeys(["", "---", "___", "…", "\u0301", "\ud800"]),
-}
-
-
-@pytest.mark.parametrize("tokens", NORMALIZE.values(), ids=NORMALIZE.keys())
-def test_normalize(tokens: dict[str, str | None]) -> None:
-    assert {token: normalize_tag(token) for token in tokens} == tokens
-
-
-def test_glossary_matches_found() -> None:
-    assert glossary_terms("OpenAI's GPT makes backups") == ("backup", "backups", "gpt", "openai")
 
 
 # ── the rules hold for any text ──
