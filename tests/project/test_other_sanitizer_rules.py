@@ -24,7 +24,7 @@ from session_inputs import (
 )
 from workbench import Vault, contents
 
-from signet_sync.formats.body import text_sha256, normalize
+from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions.live.turns import new_part
 from signet_sync.sync.index_records import Judgement
