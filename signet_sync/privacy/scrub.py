@@ -41,6 +41,7 @@ from signet_sync.storage.database.batches import Scope
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.database import back_up
+from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.tombstones import path_of
@@ -137,7 +138,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, 
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
-    if (tombstones or handles) and (copies := conflict_copies.copies(workspace.root)):
+    if (tombstones or handles) and conflict_copies.copies(workspace.root):
         lines = tombstones_store.read_remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
         # Carried out while its sessions had no rows: in an index just made, say.
@@ -146,7 +147,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, 
             for agent_id, token in (tombstones_store.pending(workspace.database) if rows_are_made else ())
             if not tombstones_store.are_kept(workspace.database, agent_id, token)
         }
-        _delete_lines(workspace, copies, needles, lines, unknown)
+        clean_of_words(workspace, needles, lines, unknown)
 
 
 def _redact_copies(workspace: Workspace) -> None:
@@ -155,17 +156,16 @@ def _redact_copies(workspace: Workspace) -> None:
     A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
-    paths = conflict_copies.copies(workspace.root)
+    seals: dict[str, Seal | None] = dict.fromkeys(conflict_copies.copies(workspace.root))
     for name in files.listing(workspace.root, MEMORY, ""):
         original = _ARTIFACT.match(name) if find_ignored_code(name) == "conflict-copy" else None
-        if original and violations.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
-            paths = [*paths, f"{MEMORY}/{name}"]
-    for path in paths:
+        path = f"{MEMORY}/{original[0]}.md" if original else ""
+        if violations.is_redacted(workspace.database, path):
+            seals[f"{MEMORY}/{name}"] = artifacts.seal_of(workspace.database, path)
+    for path, seal in seals.items():
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        original = _ARTIFACT.match(path.rpartition("/")[2])
-        seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack_seal(seal.packed) if seal is not None else None
         clean = sealed if sealed is not None and redacts(found.raw, sealed) else redact_bytes(found.raw)
         if clean != found.raw and writing.replace(workspace.root, path, clean, found.raw).displaced is not None:
@@ -209,14 +209,14 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
         )
 
 
-def marks_of_removed(
-    database: Database, tombstones: Sequence[Tombstone], scopes: Sequence[Scope]
-) -> dict[tuple[str, str], set[str]]:
+def marks_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
     """Returns by agent and token hashes of handles, prompts and compactions of removed sessions, while rows hold them.
 
     Memories have marks of their own.
     """
     found: dict[tuple[str, str], set[str]] = {}
+    pending = tombstones_store.pending(database)
+    scopes = [one.scope for one in tombstones if one.key in pending]
     for scope in scopes:
         agent_id, token = scope[:2]
         known = session_texts.list_derived_handles(database, scope, scopes)
@@ -236,19 +236,16 @@ def marks_of_removed(
     return found
 
 
-def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
-    """Cleans kept copies by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
-    if copies := conflict_copies.copies(workspace.root):
-        _delete_lines(workspace, copies, needles)
-
-
-def _delete_lines(
-    workspace: Workspace,
-    copies: Iterable[str],
-    needles: Iterable[bytes],
-    digests: Collection[str] = (),
-    unknown: Collection[str] = (),
+def clean_of_words(
+    workspace: Workspace, needles: Iterable[bytes], digests: Collection[str] = (), unknown: Collection[str] = ()
 ) -> None:
+    """Deletes lines from kept copies: by words that they hold or by digest, of `unknown` agents those without rows.
+
+    Raises `OSError`, `WorkspaceError`.
+    """
+    copies = conflict_copies.copies(workspace.root)
+    if not copies:
+        return
     sieve = Sieve(needles)
     for path in copies:
         found = files.read(workspace.root, path, PAGE_LIMIT)

@@ -133,8 +133,7 @@ class RemovedSessions(Eraser):
             except (OSError, WorkspaceError):  # the scrub reports the error
                 postponed = True
         lines = scrub.lines_of_removed(workspace, removed) if postponed else set()
-        pending = tombstones_store.pending(database)
-        marks = scrub.marks_of_removed(database, removed, [one.scope for one in removed if one.key in pending])
+        marks = scrub.marks_of_removed(database, removed)
         # Later only paths and names identify what is based on them in entities. A disk error is therefore raised and
         # the pass repeated; a forbidden file is not waited for.
         if not workspace.touch_nothing:
