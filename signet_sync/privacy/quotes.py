@@ -299,7 +299,7 @@ def find_quotes(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quo
             quotes.texts.append(part.text)
             for start, end in _passages(part):
                 quotes.passages.setdefault(_bytes(part.text[start:end]), (len(quotes.texts) - 1, start))
-        evenly = slice(None, None, len(quotes.passages) // _MOST + 1)
+        evenly = slice(None, None, len(quotes.passages) // (_MOST + 1) + 1)
         quotes.passages = dict([*quotes.passages.items()][evenly])
         if own:
             _search(workspace, agent_id, scopes, min(part.captured_us for part in own), quotes)
