@@ -1,4 +1,4 @@
-"""The command line: help, errors in one line with a remedy, exit codes, JSON shapes, what is imported, completion."""
+"""The command line: help, errors in one line with a remedy, exit codes, JSON shapes, what is imported."""
 
 from __future__ import annotations
 
@@ -257,25 +257,6 @@ sys.exit(cli.run(sys.argv[1:]))
 
 
 # ── setting up ──
-
-
-def completed(line):
-    """What bash offers for the last word of a line."""
-    words = ["signet-sync", *line.split(" ")]
-    environ = {
-        "_SIGNET_SYNC_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    answer = spawn(environ=environ)
-    assert answer.code == 0
-    return {entry.partition(",")[2] for entry in answer.out.split("\n") if entry}
-
-
-def test_commands_and_options_complete_and_names_of_the_workspace_do_not():
-    assert completed("re") == {"recall", "redact", "reindex", "remember", "remove", "render", "restore"}
-    assert completed("open ") == set()
-    assert completed("recall --") >= {"--workspace", "--agent", "--json"}
 
 
 def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
