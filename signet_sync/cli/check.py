@@ -1,6 +1,6 @@
 """`check` and `violations`: verdicts of every file, for people and CI; sealed files that changed, and what heals them.
 
-The rules are loaded in the functions: completion does without.
+The rules are loaded in the functions: the help does without.
 """
 
 from __future__ import annotations

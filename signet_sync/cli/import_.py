@@ -1,6 +1,6 @@
 """`import`, `restore`, `migrate`: bring in past sessions of a harness, give one back, bring over what others remember.
 
-The parsers are loaded in the functions: completion does without.
+The parsers are loaded in the functions: the help does without.
 """
 
 from __future__ import annotations

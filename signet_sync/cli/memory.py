@@ -1,6 +1,6 @@
 """`remember`, `forget`, `statements`, `pin`, `dream`: a person's word on what is remembered, and what rises by itself.
 
-The operations are loaded in the functions: completion does without.
+The operations are loaded in the functions: the help does without.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from signet_sync.storage.locations import make_relative, now_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import BinaryIO
 
 _GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`: the shared options that stand before the command
 
@@ -275,23 +276,15 @@ def stdin_text(limit: int) -> str:
         raise UsageError(message, hint="convert it first", code="input-invalid") from None
 
 
-def read_json(source: str, command: str) -> Any:
-    """Parses JSON from a file, or from stdin for `-`. Raises `UsageError`, which refers to the help of `command`."""
+def read_json(source: BinaryIO, command: str) -> Any:
+    """Parses JSON. Raises `UsageError`, which refers to the help of `command`."""
     try:
-        if source == "-":
-            raw = sys.stdin.buffer.read()
-        else:
-            with open(source, "rb") as handle:
-                raw = handle.read()
-    except OSError as error:
-        message = f"the input cannot be read: {error.strerror}"
-        raise UsageError(message, path=source, hint="give a file, or - for stdin") from None
-    try:
-        return json.loads(raw.decode("utf-8-sig"))
+        return json.loads(source.read().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         problem = f"the input is not UTF-8: byte {error.start}"
     except (ValueError, RecursionError) as error:
         what = f": {error}" if isinstance(error, json.JSONDecodeError) else " that can be parsed"
         problem = f"the input is not JSON{what}"
     hint = f"see signet-sync {command} --help for the format"
-    raise UsageError(problem, path=None if source == "-" else source, hint=hint, code="input-invalid")
+    path = None if source.name == "<stdin>" else source.name
+    raise UsageError(problem, path=path, hint=hint, code="input-invalid")

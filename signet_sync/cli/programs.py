@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import BinaryIO
 
 import click
 
@@ -103,19 +104,24 @@ Example:
 
 session = Group("session", help="Write a session's end or compaction into the vault.", hidden=True)
 _input = click.option(
-    "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
+    "--input",
+    "source",
+    type=click.File("rb"),
+    metavar="FILE|-",
+    required=True,
+    help="The JSON document; - reads it from stdin.",
 )
 
 
 @command("--json", of=session, hidden=True, help=_END, short_help="Write the end of a session.")
 @_input
-def end(context: Context, source: str) -> None:
+def end(context: Context, source: BinaryIO) -> None:
     _write(context, session_input(read_json(source, "session end"), now_us=context.now_us))
 
 
 @command("--json", of=session, hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
-def compact(context: Context, source: str) -> None:
+def compact(context: Context, source: BinaryIO) -> None:
     _write(context, compaction_input(read_json(source, "session compact"), now_us=context.now_us))
 
 

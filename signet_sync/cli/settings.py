@@ -1,6 +1,6 @@
 """`settings`: lists and explains every setting, and sets one in the person's own file.
 
-The settings are loaded in the functions: completion does without.
+The settings are loaded in the functions: the help does without.
 """
 
 from __future__ import annotations
