@@ -17,6 +17,7 @@ from typing import Any
 
 from signet_sync import __version__
 from signet_sync.app import ask
+from signet_sync.capture import hook
 from signet_sync.errors import SignetSyncError
 from signet_sync.log import logger
 from signet_sync.storage.locations import StateFolder
@@ -71,7 +72,7 @@ class Answers(threading.Thread):
         """Answers until stopped; no hook's trouble ends it."""
         while not self._stopping.is_set():
             try:
-                hook, _ = self._socket.accept()
+                caller, _ = self._socket.accept()
             except TimeoutError:
                 continue
             except OSError:
@@ -79,36 +80,33 @@ class Answers(threading.Thread):
                     return
                 time.sleep(_BEAT)
                 continue
-            kept = False
             try:
-                kept = self._answer(hook)
+                with caller:
+                    self._answer(caller)
             except Exception as error:  # noqa: BLE001 - the hook does it itself
                 logger.debug("a hook was not answered: {}", type(error).__name__)
-            if not kept:
-                hook.close()
 
-    def _answer(self, hook: socket.socket) -> bool:
-        """Answers one hook, and records what it got once it says so; True if a thread has the socket from now on."""
+    def _answer(self, caller: socket.socket) -> None:
+        """Answers one hook, and records what it got once it says so; starts a thread for an operation."""
         until = time.monotonic() + ask.DEADLINE
-        head, payload, may_write = _request(hook, until, ask.proof_of(self.folder))
+        head, payload, may_write = _request(caller, until, ask.proof_of(self.folder))
         environ = {name: str(value) for name, value in head["environ"].items() if name in ask.VARIABLES}
         # Another version, other settings than ours, or in a sandbox that may not write here.
         same = all(environ.get(name) == os.environ.get(name) for name in ask.SAME)
         if head["version"] != __version__ or not same or not may_write:
-            return False
+            return
         if "operation" in head:
-            free = environ.get("HOME") == os.environ.get("HOME") and self._slots.acquire(blocking=False)
-            if free:
-                given = head["operation"], head["given"]
-                threading.Thread(target=self._operate, args=(hook, *given), name="operation", daemon=True).start()
-            return free
-        code, out, said, record = ask.answer_hook(head["arguments"], payload, environ, self.root, self.folder)
+            if environ.get("HOME") == os.environ.get("HOME") and self._slots.acquire(blocking=False):
+                given = caller.dup(), head["operation"], head["given"]
+                threading.Thread(target=self._operate, args=given, name="operation", daemon=True).start()
+            return
+        place = self.root, self.folder
+        code, out, said, record = hook.answer(head["arguments"], payload, ask.inject, environ, place)
         document = {"code": code, "out": out, "err": said}
-        hook.settimeout(ask.DEADLINE)
-        hook.sendall(json.dumps(document).encode() + b"\n")
-        if hook.recv(1) == b"+":
+        caller.settimeout(ask.DEADLINE)
+        caller.sendall(json.dumps(document).encode() + b"\n")
+        if caller.recv(1) == b"+":
             record()
-        return False
 
     def _operate(self, caller: socket.socket, name: str, given: dict[str, Any]) -> None:
         """Does one operation; its own errors are an answer, too, and after any other the caller does it."""

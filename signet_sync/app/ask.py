@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from signet_sync.capture.hook import HookAnswer
     from signet_sync.capture.injections import HookSession, Injection, Moment
     from signet_sync.storage.locations import StateFolder
     from signet_sync.sync.read_only import IndexPlace
@@ -52,22 +51,14 @@ def run_hook(arguments: list[str]) -> int:
         return code
     from signet_sync.capture import hook  # most hooks are answered by the agent
 
-    code, out, said, _ = hook.answer(arguments, payload, _context)
+    code, out, said, _ = hook.answer(arguments, payload, inject)
     _write(1, out)
     _write(2, said)
     return code
 
 
-def answer_hook(
-    arguments: list[str], payload: bytes, environ: Mapping[str, str], root: str, folder: StateFolder
-) -> HookAnswer:
-    """Returns what a hook prints, for the agent of a workspace; what the session gets is recorded by the caller."""
-    from signet_sync.capture import hook
-
-    return hook.answer(arguments, payload, _context, environ, (root, folder))
-
-
-def _context(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:
+def inject(session: HookSession, words: str | Moment | None, source: str | None, budget: int) -> Injection:
+    """Returns what a session gets at its start, at a prompt, or at the moment of a tool's call."""
     from signet_sync.pages import hook_context  # most hooks print nothing
 
     if isinstance(words, tuple):

@@ -344,7 +344,7 @@ def around(act, before=None, after=None):
     return run
 before, after = {"stops": (stops, None), "dies before": (ends, None), "dies after": (None, ends),
                  "stops after": (None, stops)}.get(what, (None, None))
-answers.ask.answer_hook = around(answers.ask.answer_hook, before, after)
+answers.hook.answer = around(answers.hook.answer, before, after)
 operations.OPERATIONS = {name: around(act, before, after) for name, act in operations.OPERATIONS.items()}
 done = lambda: print("done", flush=True)
 answers.Answers._answer = around(answers.Answers._answer, after=done if "hook" in what else None)
