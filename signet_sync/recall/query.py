@@ -4,8 +4,9 @@ Dates that a question names are words too.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
+from heapq import nlargest
 from itertools import islice
 from typing import Literal, NamedTuple
 from unicodedata import normalize
@@ -141,6 +142,12 @@ class _Word(NamedTuple):
         return first in words and _SHORTENED.issuperset(rest)
 
     @property
+    def weight(self) -> tuple[bool, int]:
+        """Sorts names and numbers before other words, long ones before short ones."""
+        whole = "".join(self.forms[0])
+        return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
+
+    @property
     def pairs(self) -> list[str]:
         """Returns every two adjacent characters, each pair once; a single character as it is."""
         piece = self.forms[0][0]
@@ -148,25 +155,19 @@ class _Word(NamedTuple):
             dict.fromkeys(piece[place : place + 2] for place in range(max(1, min(len(piece), MOST_TERMS + 1) - 1)))
         )
 
-    @property
-    def weight(self) -> tuple[bool, int]:
-        """Sorts names and numbers before other words, long ones before short ones."""
-        whole = "".join(self.forms[0])
-        return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
-
 
 def read(text: str, *, parts: bool = True) -> Question:
     """Parses a text, without stop words unless it has no others; at most `MOST_TERMS` terms.
 
-    The parts of compounds are terms of their own, or are left out.
-
-    If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
+    The parts of compounds are terms of their own, or are left out. If there are more, names and numbers are kept first,
+    then the longer words. Total, linear, bounded.
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _split_words(typed)}.values())
     dates = {date.word: date for date in date_words(typed)}
     important = [word for word in words if not word.is_among(FUNCTION_WORDS) or word.forms[0][0] in dates]
-    kept = _keep_most_important(important or words)
+    most = nlargest(MOST_TERMS, important or words, key=lambda word: word.weight)
+    kept = [word for word in important or words if word in most]
     terms: list[Term] = []
     for number, word in enumerate(kept):
         first, *more = word.forms[0]
@@ -182,19 +183,8 @@ def read(text: str, *, parts: bool = True) -> Question:
     for number, word in enumerate(kept if parts else ()):
         if len(word.forms[0]) > 1:  # a compound, whose parts a text may have apart
             terms += [Term(number, (one,), _OF_PART) for one in dict.fromkeys(word.forms[0]) if one not in STOP_WORDS]
-    return Question(tuple(terms[:MOST_TERMS]), len(kept), all(word.is_among(STOP_WORDS) for word in words))
-
-
-def _keep_most_important(words: Sequence[_Word]) -> list[_Word]:
-    """Returns as many words as the limit allows, most important kept, in their order."""
-    left = MOST_TERMS
-    kept: set[tuple[str, ...]] = set()
-    for word in sorted(words, key=lambda word: word.weight, reverse=True):
-        left -= len(word.pairs) if word.dense else 1
-        if left < 0 and kept:
-            break
-        kept.add(word.forms[0])
-    return [word for word in words if word.forms[0] in kept]
+    terms = terms[:MOST_TERMS]
+    return Question(tuple(terms), len({term.word for term in terms}), all(word.is_among(STOP_WORDS) for word in words))
 
 
 def _split_words(text: str) -> Iterator[_Word]:
