@@ -200,7 +200,7 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
         context.answer({"pins": found}, show)
         return
     with context.opened(lasting=True) as workspace:
-        done = (pinning.unpin if remove else pinning.pin)(workspace, context.agent, handle, context.now_us)
+        done = pinning.pin(workspace, context.agent, handle, context.now_us, remove=remove)
     context.say(done.waiting)
     changed, unchanged = ("unpinned", "was not pinned:") if remove else ("pinned", "already pinned:")
     document = {"id": done.id, "pinned": not remove, "changed": done.changed}

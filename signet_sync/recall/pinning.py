@@ -34,29 +34,29 @@ class Pinned:
     waiting: str
 
 
-def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
-    """Pins what a handle refers to in MEMORY.md.
+def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int, *, remove: bool = False) -> Pinned:
+    """Pins what a handle refers to in MEMORY.md, or removes its pin; a pinned thing that is gone needs its full id.
 
     Raises `UsageError` if it refers to nothing, or to something without a line; `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
         operations.first_pass(workspace, now_us)
-        found = beginning(references.resolve(workspace.database, agent_id, handle).id)
-        if LETTERS[found[0]] in KINDS:
+        found = handle.strip().removeprefix("^")
+        if not (pinned := memories.is_pinned(workspace.database, agent_id, found)):
+            found = beginning(references.resolve(workspace.database, agent_id, handle).id)
+            pinned = memories.is_pinned(workspace.database, agent_id, found)
+        if not remove and found[0] not in "tfm":
+            hint = "signet-sync remember TEXT keeps what matters of it"
+            if LETTERS[found[0]] in KINDS:
+                hint = f"signet-sync entity protect pin {found} prevents agents from changing it"
             raise UsageError(
-                f"{found} is an entity file, which cannot be pinned to MEMORY.md",
-                hint=f"signet-sync entity protect pin {found} prevents agents from changing it",
+                f"{found} is a {name_kind(LETTERS[found[0]])}; statements, memories and projects can be pinned",
+                hint=hint,
                 code="not-pinnable",
             )
-        if found[0] not in "tfm":
-            raise UsageError(
-                f"{found} is a session or a part of one: statements, memories and projects can be pinned",
-                hint="signet-sync remember TEXT keeps what matters of it",
-                code="not-pinnable",
-            )
-        changed = not memories.is_pinned(workspace.database, agent_id, found)
-        return Pinned(found, changed, _say(workspace, [Word(agent_id, found, "pinned", iso(now_us))], now_us))
+        word = Word(agent_id, found, "unpinned" if remove else "pinned", iso(now_us))
+        return Pinned(found, pinned == remove, _say(workspace, [word], now_us))
 
 
 def list_pins(database: Database, agent_id: str) -> list[dict[str, Any]]:
@@ -64,20 +64,6 @@ def list_pins(database: Database, agent_id: str) -> list[dict[str, Any]]:
     found = memories.list_pinned(database, agent_id)
     texts = neighbours.labels(database, agent_id, list(found))
     return [{"id": one, "text": texts.get(one), "pinned_at": at} for one, at in found.items()]
-
-
-def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
-    """Unpins what a handle refers to. A pinned thing that no longer exists needs its full id.
-
-    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
-    """
-    require_agent(agent_id)
-    with state_dir.workspace_lock(workspace.state):
-        bare = handle.strip().removeprefix("^")
-        pinned = memories.is_pinned(workspace.database, agent_id, bare)
-        found = bare if pinned else beginning(references.resolve(workspace.database, agent_id, handle).id)
-        changed = memories.is_pinned(workspace.database, agent_id, found)
-        return Pinned(found, changed, _say(workspace, [Word(agent_id, found, "unpinned", iso(now_us))], now_us))
 
 
 def _say(workspace: Workspace, said: Sequence[Word], now_us: int) -> str:

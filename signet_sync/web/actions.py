@@ -124,10 +124,9 @@ def _say(request: ViewRequest) -> ActionPlan:
     def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
         to = (workspace, request.agent, found)
         status = next((one for one in get_args(pinning.Mark) if one == word), None)
-        change = pinning.pin if word == "pinned" else pinning.unpin
-        now_us = request.now_us
-        waiting = pinning.mark(*to, status, now_us).waiting if status else change(*to, now_us).waiting
-        said = [f"{handle(found)} {follows}.", *_waiting(waiting)]
+        now_us, remove = request.now_us, word == "unpinned"
+        done = pinning.mark(*to, status, now_us) if status else pinning.pin(*to, now_us, remove=remove)
+        said = [f"{handle(found)} {follows}.", *_waiting(done.waiting)]
         return ActionResult("Noted", said, (_node(found), ViewLink("MEMORY.md", "page")))
 
     return ActionPlan(
