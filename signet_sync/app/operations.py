@@ -44,7 +44,7 @@ def recall(
         from signet_sync.capture.live_transcript import catch_up  # a session runs
 
         catch_up(place, agent)
-    within = Within(agent, not shared, shared, Period(*period) if period else None, project)
+    within = Within(agent, shared, Period(*period) if period else None, project)
     with reading(place) as database:
         beside = _harness_files(place, database, agent) if project is None and not shared else ()
         hits = recall_operations.recall(database, query, within, limit=limit, beside=beside)

@@ -153,11 +153,6 @@ def session_of(
 # ── the summary ──
 
 
-def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
-    """Sorts sessions of one agent by time, newest first, ties by token and id."""
-    return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
-
-
 def summarize(thread: Thread, newest: ThreadSession, sessions: int, earliest_us: int) -> ThreadSummary:
     """Summarizes a thread by its newest session: how many sessions there are, and when the first one began."""
     return ThreadSummary(
@@ -193,7 +188,7 @@ def arc(
     """
     if len(sessions) < 2:
         return None
-    newest = newest_first(sessions)
+    newest = sorted(sessions, key=lambda one: (-one.latest_us, one.session_token, one.session_id))
     first, last = week_span(week)
     title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
     held = list(stated)

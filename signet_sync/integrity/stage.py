@@ -26,7 +26,7 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     """
     days, database = workspace.settings.recall_retention_days, workspace.database
     since = now_us - int(days * DAY)
-    if days and promotions.any_before(database, since):
+    if days and (oldest := promotions.first_at(database)) is not None and oldest < since:
         with database.transaction():
             promotions.drop_before(database, since)
             passes.put(database, "wipe_due", 1)

@@ -58,7 +58,7 @@ def worth_injecting(
     """
     asks = is_about_earlier_work(prompt)
     own = views.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
-    within = Within(agent_id, private=not shared, statements=shared)
+    within = Within(agent_id, shared)
     found = _choose(database, prompt, within, own, asks_about_earlier_work=asks)
     itself = views.of_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]

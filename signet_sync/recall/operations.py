@@ -299,7 +299,7 @@ def list_running_hits(
 
     A question stands with its answer; one that has none is most often what is asked right now.
     """
-    if within.statements or within.project is not None or not within.private:  # a live turn tells no project
+    if within.shared or within.project is not None:  # a live turn tells no project
         return
     best: dict[str, RankedHit] = {}
     for turn in live.find(database, within.agent_id, [term.needle for term in weighed.terms]):

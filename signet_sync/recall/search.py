@@ -124,10 +124,10 @@ def weigh(database: Database, question: Question, within: Within) -> tuple[Weigh
     With them are the passages that have any, each with its terms, and those printed behind it as higher bits. Common
     terms find only where there are no others: the passages with all of them, else the newest.
     """
-    agent_id, private, only, period, project = within
+    agent_id, shared, period, project = within
     searched = rows.ranges(database, within)
-    everything = private and not only and period is None
-    texts = rows.count_all(database, agent_id) if everything else rows.count(database, searched)
+    some = shared or period is not None
+    texts = rows.count(database, searched) if some else rows.count_all(database, agent_id)
     terms, weights, common = question.terms, [], 0
     found: list[tuple[int, Sequence[int]]] = []
     for number, term in enumerate(terms):

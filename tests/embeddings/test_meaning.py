@@ -233,7 +233,7 @@ def test_scopes_and_agents_hold(garage: Vault) -> None:
             return {hit.id for hit in recall_operations.recall(database, ASKED, Within(agent, **scope))}
 
     assert private in found() and other not in found()
-    shared = found(private=False, statements=True)
+    shared = found(shared=True)
     assert shared and private not in shared and all(one.startswith("m-") for one in shared)
     assert found("scout") == {other} and found("nobody") == set()
 

@@ -152,6 +152,4 @@ def test_entities_stand_beside_what_else_answers_and_are_told_nobody_else(databa
     hits = recall(database, "critic shame", Within("default"))
     assert [hit.id for hit in hits if hit.tier != "entity"] == [hit.id for hit in before]
     assert [hit.id for hit in hits if hit.tier == "entity"] == [CRITIC.id]
-    assert CRITIC.id not in [
-        hit.id for hit in recall(database, "critic shame", Within("default", private=False, statements=True))
-    ]
+    assert CRITIC.id not in [hit.id for hit in recall(database, "critic shame", Within("default", shared=True))]

@@ -390,7 +390,7 @@ def test_workspace_memory_skipped_when_source_is_peer_agent(vault: Vault) -> Non
     with vault.database() as database:
 
         def shared(prompt: str) -> str:
-            hits = find(database, prompt, Within("default", private=False, statements=True))
+            hits = find(database, prompt, Within("default", shared=True))
             return " ".join(f"{hit.id} {hit.text}" for hit in hits).casefold()
 
         for word in (CANARY, hidden, "secretword", "kestreltag", "Dream Diary", "score="):

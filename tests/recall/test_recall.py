@@ -343,8 +343,7 @@ def test_what_was_remembered_comes_first_and_a_private_one_is_shown_to_its_agent
     assert (memory["tier"], memory["path"]) == ("memory", None)
     assert memory["why"].startswith("all words, in a remembered note, ")
     with vault.database() as database:
-        assert [hit.tier for hit in recall(database, "marmalade key", Within("default", private=False))] == ["session"]
-        assert recall(database, "marmalade key", Within("default", private=False, statements=True)) == []
+        assert recall(database, "marmalade key", Within("default", shared=True)) == []
 
 
 def says(vault, *texts):

@@ -167,9 +167,10 @@ def list_found_since(database: Database, agent_id: str, since_us: int) -> Iterat
         yield found, Totals(*totals), bool(promoted)
 
 
-def first_at(database: Database, agent_id: str) -> int | None:
-    """Returns the instant of an agent's oldest event."""
-    found: int | None = database.value("select min(at_us) from recall_events where agent_id = ?", (agent_id,))
+def first_at(database: Database, agent_id: str | None = None) -> int | None:
+    """Returns the instant of the oldest event, of one agent if it is named."""
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    found: int | None = database.value(f"select min(at_us) from recall_events{where}", bindings)
     return found
 
 
@@ -179,12 +180,6 @@ def count(database: Database, agent_id: str) -> int:
     return events
 
 
-def any_before(database: Database, before_us: int) -> bool:
-    """Checks whether any agent has an older event."""
-    return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
-
-
-def drop_before(database: Database, before_us: int) -> int:
-    """Deletes older events of all agents; returns their number. In the caller's transaction."""
+def drop_before(database: Database, before_us: int) -> None:
+    """Deletes older events of all agents. In the caller's transaction."""
     database.execute("delete from recall_events where at_us < ?", (before_us,))
-    return database.connection.changes()

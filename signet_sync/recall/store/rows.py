@@ -38,11 +38,10 @@ class Period(NamedTuple):
 
 
 class Within(NamedTuple):
-    """What is searched: an agent's memory, or only statements; of a time; of the project with this name."""
+    """What is searched: an agent's memory, or what others may read of it; of a time; of the project with this name."""
 
     agent_id: str
-    private: bool = True
-    statements: bool = False
+    shared: bool = False
     period: Period | None = None
     project: str | None = None
 
@@ -80,11 +79,9 @@ class FoundText(NamedTuple):
 
 def ranges(database: Database, within: Within) -> list[tuple[int, int]]:
     """Returns the ranges of numbers that the texts have which are searched; empty ones are left out."""
-    kinds = [2, 3] if within.statements else [0, 2, 3]
-    kinds = kinds if within.private else [kind for kind in kinds if not kind % 2]
+    kinds = [2] if within.shared else [0, 2, 3]
     since, until = within.period or (0, LAST_US)
-    together = within.period is None and within.private
-    some = [kinds] if together else [[kind] for kind in kinds]
+    some = [kinds] if within.period is None else [[kind] for kind in kinds]
     found = (range_of(database, within.agent_id, since, until, one) for one in some)
     return [one for one in found if one[0] <= one[1]]
 
