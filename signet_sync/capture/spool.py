@@ -10,7 +10,7 @@ reaches the disk. A hook calls `put`, which may take only milliseconds; the rest
 
 Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
 renewed while a worker processed it is kept. Of a file that cannot be read, or has failed too often, an empty one stays
-in `bad/` for `BAD_DAYS`, with the reason at the end of its name.
+in `bad/` for `BAD_DAYS`.
 """
 
 from __future__ import annotations
@@ -82,10 +82,6 @@ class Job:
         return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}}
 
 
-class _Unusable(Exception):
-    """A file that is not a job; the reason is one word, which becomes part of its new name."""
-
-
 # ── writing ──
 
 
@@ -122,13 +118,12 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     for path in _list_jobs(folder):
         try:
             job = _read(path)
-        except _Unusable as problem:
-            _give_up(path, str(problem))
-            continue
         except OSError:
             continue
+        if job is None:
+            _give_up(path)
         # A clock that was set back must not delay a job for years.
-        if not now < job.retry_at <= now + LONGEST_WAIT:
+        elif not now < job.retry_at <= now + LONGEST_WAIT:
             found.append(job)
     return sorted(found, key=lambda job: (job.at, job.place))
 
@@ -142,7 +137,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     if not _is_unchanged(job):
         return True
     if job.tries + 1 >= MOST_TRIES:
-        _give_up(job.place, "given-up")
+        _give_up(job.place)
         return False
     job.retry_at = _seconds(now_us) + _wait(job.tries) if job.tries else 0.0
     job.tries += 1
@@ -172,9 +167,8 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> None:
     for path in (os.path.join(folder, name) for name in _names(folder)):
         try:
             young = time.time() - os.lstat(path).st_mtime < _WRITING  # it takes milliseconds to write one
-            gone = not (young and TEMPORARY.fullmatch(os.path.basename(path))) and unwanted(_read(path))
-        except _Unusable:
-            gone = True
+            is_written = young and TEMPORARY.fullmatch(os.path.basename(path))
+            gone = not is_written and ((job := _read(path)) is None or unwanted(job))
         except OSError:
             continue  # taken meanwhile, or no file
         if gone:
@@ -224,24 +218,24 @@ def count_given_up(folder: str) -> int:
 # ── files ──
 
 
-def _read(path: str) -> Job:
-    """Reads a job from its file. Raises `OSError`, or `_Unusable` if it can never be read."""
+def _read(path: str) -> Job | None:
+    """Reads a job from its file; None if it can never be read. Raises `OSError`."""
     with open(os.open(path, READ), "rb") as file:
         status = os.fstat(file.fileno())
         document = read_with_sum(file.read(SIZE_LIMIT))
     if document is None or document.pop("v") != VERSION:
-        raise _Unusable("damaged" if document is None else "unknown-version")
+        return None
     if document["repository"] is not None:
         document["repository"] = Repository(*document["repository"])
     return Job(**document, place=path, mark=_mark(status))
 
 
-def _give_up(path: str, reason: str) -> None:
+def _give_up(path: str) -> None:
     """Leaves of a job only an empty file in `bad/`, which is counted."""
     folder = os.path.dirname(path)
     try:
         private_folder(_bad(folder))
-        os.close(publish(os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"), b"", durable=False))
+        os.close(publish(os.path.join(_bad(folder), os.path.basename(path)), b"", durable=False))
         unlink(path)
     except OSError:
         return  # tried again at the next look
