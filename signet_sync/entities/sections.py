@@ -5,7 +5,6 @@ The linter tells where a file deviates from the schema: that is shown to agents 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from signet_sync.entities.repository import Entity, EntityRepository, new_ulid, 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Finding, Shape, anchor_of, shapes
 from signet_sync.formats.snapshot import Found
-from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
 from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import redact, sanitize_counted, sanitize_line, sanitize_line_counted
@@ -30,7 +29,6 @@ WHOLE = "*"  # the name of the whole entity in `pins` and `locks`
 _EVIDENCE_HINT = f"name the line and say why it matters: {agent_text.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?:T\S*)?(?=[\s—:]|$)", re.ASCII)
 
 
 # ── texts of a caller ──
@@ -258,8 +256,27 @@ def finish(repo: EntityRepository, after: EntityDocument, file: File, lines: lis
 
 
 def lint(within: EntityDocument, shapes: Sequence[Shape]) -> list[Finding]:
-    """Compares a file with the schema (`entity_paths.shapes`): fields, the order of sections, then each section."""
-    return [*_lint_fields(within), *_lint_order(within, shapes), *_lint_sections(within, shapes)]
+    """Compares a file with the schema (`entity_paths.shapes`): sections that are missing, misnamed or too long."""
+    found = list[Finding]()
+    present = {name for section in within.sections for name in (section.anchor, section.heading.casefold())}
+    for shape in shapes:
+        if present.isdisjoint((shape.anchor, shape.heading.casefold())):
+            hint = f"write `## {shape.heading}` and `<!-- section {shape.anchor} -->` under it, or close a fence above"
+            message = f"the section {shape.heading} is missing"
+            found.append(Finding("section-missing", message, hint, anchor=shape.anchor))
+    by_anchor: dict[str | None, Shape] = {shape.anchor: shape for shape in shapes}
+    by_heading = {shape.heading.casefold(): shape for shape in shapes}
+    for section in within.sections:
+        known, named = by_anchor.get(section.anchor), by_heading.get(section.heading.casefold())
+        if known is not None:
+            if section.heading != known.heading:
+                message = f"the section `{known.anchor}` is headed {section.heading[:60]}"
+                found.append(Finding("heading-wrong", message, f"head it `## {known.heading}`", anchor=known.anchor))
+            found += too_long(section, known)
+        elif named is not None:
+            hint = f"write `<!-- section {named.anchor} -->` under the heading"
+            found.append(Finding("anchor-wrong", f"{named.heading} lacks its anchor", hint, anchor=named.anchor))
+    return found
 
 
 def too_long(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
@@ -274,57 +291,3 @@ def too_long(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
 def size_of(section: DocumentSection, shape: Shape) -> int:
     """Returns how long a section is: tokens of a narrative, items of a list or log."""
     return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(items(section))
-
-
-def _lint_fields(within: EntityDocument) -> Iterator[Finding]:
-    for name in ("created_at", "updated_at"):
-        if not _is_utc(within.fields.get(name)):
-            yield Finding("timestamp-not-utc", f"`{name}` is not ISO 8601 in UTC", "write 2026-03-28T22:34:06Z")
-
-
-def _is_utc(value: object) -> bool:
-    return isinstance(value, str) and "T" in value and value.endswith("Z") and parse_instant(value) is not None
-
-
-def _lint_order(within: EntityDocument, shapes: Sequence[Shape]) -> Iterator[Finding]:
-    """Finds missing sections of the schema, and those that are out of order."""
-    rank = {shape.anchor: at for at, shape in enumerate(shapes)}
-    present = {name for section in within.sections for name in (section.anchor, section.heading.casefold())}
-    for shape in shapes:
-        if present.isdisjoint((shape.anchor, shape.heading.casefold())):
-            hint = f"write `## {shape.heading}` and `<!-- section {shape.anchor} -->` under it, or close a fence above"
-            yield Finding("section-missing", f"the section {shape.heading} is missing", hint, anchor=shape.anchor)
-    highest = -1
-    for section in within.sections:
-        place = rank.get(section.anchor or "", highest)
-        if place < highest:
-            message = f"{section.heading[:60]} comes after {shapes[highest].heading}"
-            hint = "keep the order: " + ", ".join(shape.heading for shape in shapes)
-            yield Finding("section-misordered", message, hint, anchor=section.anchor)
-        highest = max(highest, place)
-
-
-def _lint_sections(within: EntityDocument, shapes: Sequence[Shape]) -> Iterator[Finding]:
-    """Finds wrong headings and anchors; in a section of the schema what is too long or undated."""
-    by_anchor = {shape.anchor: shape for shape in shapes}
-    by_heading = {shape.heading.casefold(): shape for shape in shapes}
-    for section in within.sections:
-        shape, named = by_anchor.get(section.anchor or ""), by_heading.get(section.heading.casefold())
-        if shape is not None:
-            if section.heading != shape.heading:
-                message = f"the section `{shape.anchor}` is headed {section.heading[:60]}"
-                yield Finding("heading-wrong", message, f"head it `## {shape.heading}`", anchor=shape.anchor)
-            yield from _lint_content(section, shape)
-        elif named is not None:
-            hint = f"write `<!-- section {named.anchor} -->` under the heading"
-            yield Finding("anchor-wrong", f"{named.heading} lacks its anchor", hint, anchor=named.anchor)
-
-
-def _lint_content(section: DocumentSection, shape: Shape) -> Iterator[Finding]:
-    yield from too_long(section, shape)
-    for item in items(section) if shape.form == "log" else ():
-        dated = _DATED.match(item.text)
-        if dated is None or not (_is_utc(dated[0]) or _is_utc(f"{dated[0]}T00:00Z")):
-            message = f"item {item.number} does not begin with a day or an instant in UTC"
-            hint = "begin it with 2026-03-28 or 2026-03-28T22:34:06Z"
-            yield Finding("timestamp-not-utc", message, hint, anchor=shape.anchor)

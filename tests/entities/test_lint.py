@@ -1,7 +1,5 @@
 """The linter of entity files: what is not as the schema has it is named, with a hint, and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 from test_document import put_body
 
@@ -10,8 +8,6 @@ from signet_sync.entities.sections import lint
 from signet_sync.formats.entity_paths import KINDS, shapes
 
 PART = shapes("part")
-LOG = "<!-- section change-log -->\n"
-UNDATED = [("change-log", "timestamp-not-utc")]
 
 
 def new(kind: str, file: str = "profile") -> EntityDocument:
@@ -49,18 +45,8 @@ def test_a_new_file_is_read_as_it_was_made_and_is_tidy(kind: str, file: str) -> 
         ("## Role\n", "## Function\n", [("role", "heading-wrong")]),
         ("Dry.", "long words " * 600, [("extensions", "too-long")]),
         ("- two", "- item\n" * 13, [("highlights", "too-long")]),
-        (LOG, f"{LOG}- x\n", UNDATED),
-        (LOG, f"{LOG}- 2026-03-28 — 3 events\n", []),
-        (LOG, f"{LOG}- 2026-03-28T22:34:06Z — status: active\n", []),
-        (LOG, f"{LOG}- 2026-03-28T01:02 x\n", UNDATED),
-        ('updated_at: "2026-03-28T22:34:06.792Z"', "updated_at: 2026-03-28 22:34", [(None, "timestamp-not-utc")]),
     ],
 )  # fmt: skip
 def test_findings(old: str, new_text: str, expected: list[tuple[str | None, str]]) -> None:
     text = render(FULL)
     assert old in text and found(parse(text.replace(old, new_text, 1))) == expected
-
-
-def test_sections_out_of_order_are_named() -> None:
-    first, second, *rest = FULL.sections
-    assert found(replace(FULL, sections=(second, first, *rest))) == [("identity", "section-misordered")]
