@@ -46,7 +46,7 @@ _DID = late(
 def headline(report: str, fetched: Printed) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     ranked: list[tuple[float, int, str]] = []
-    found = passages(drop_note(report), _READ)
+    found = passages(drop_note(report))[:_READ]
     aside = False
     for place, passage in enumerate(found):
         if passage.form == "heading":

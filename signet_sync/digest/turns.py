@@ -1,18 +1,20 @@
 """Groups a transcript by the person's messages: what was asked, what was done for it, and the report at its end.
 
-A message's Markdown is read as passages: headings, paragraphs and list items. Line by line, without a parser of
-Markdown: that took most of the time of a digest.
+A message's Markdown is read as passages: headings, paragraphs and list items.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain, islice, pairwise
-from typing import Literal, NamedTuple
+from functools import cache, lru_cache
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.chunking import TurnStart, is_ours, speaker_of, turns
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 # Meaningful lines are not longer, and rules read only this much of a line.
 LINE_LIMIT = 4_000
@@ -144,16 +146,10 @@ def is_report(text: str) -> bool:
 # ── a message as passages ──
 
 
-PASSAGES = 300  # of one message
 _LONGEST = 40_000
 
-# What begins with a line; any other one is words.
-_BLOCK = late(
-    r"[ \t]*(?:(?P<fence>`{3,}(?=[^`]*$)|~{3,})|(?P<quote>>)|(?P<row>\|)|(?P<rule>(?:[-*_=][ \t]*){3,}$)"
-    r"|(?P<heading>#{1,6})[ \t]+"
-    r"|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
-)
-_CODE = 4  # blanks before a line outside a list
+# What people use as bullets, beside those of Markdown.
+_BULLET = late(r"^([ \t]*)[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)", re.MULTILINE)
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _INLINE = late(r"[*_`\[\\]")
 _SPAN = late(r"(`+)([^`\n]{1,2000})\1(?!`)")
@@ -177,46 +173,27 @@ class Passage(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
-    """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
-    said = (one for one in _read_lines(text[:_LONGEST].split("\n")) if any(map(str.isalnum, one.text)))
-    return list(islice(said, most))
+def passages(text: str) -> Sequence[Passage]:
+    """Returns the passages of a message in order, without code, quotes, tables and HTML."""
+    found = list[Passage]()
+    listed = apart = 0
+    heading = False
+    for token in _parser().parse(_BULLET.sub(r"\1- ", text[:_LONGEST])):
+        name = token.type.removesuffix("_open").removesuffix("_close")
+        listed += token.nesting if name == "list_item" else 0
+        apart += token.nesting if name in ("blockquote", "table") else 0
+        heading = token.nesting == 1 if name == "heading" else heading
+        if name == "inline" and not apart:
+            said = Passage(plain(token.content).strip(_EDGE), "heading") if heading else None
+            found.append(said or _read_passage(token.content, item=listed > 0))
+    return [one for one in found if any(map(str.isalnum, one.text))]
 
 
-def _read_lines(lines: Sequence[str]) -> Iterator[Passage]:
-    fence, words = "", list[str]()  # words of the passage that is gathered
-    item = listed = apart = quoted = False  # it is an item; a list, a blank line, a quote is before the line
-    for line in lines:
-        bare = line.strip()
-        if fence:
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-            continue
-        if not bare:
-            apart, quoted = True, False
-            continue
-        found = _BLOCK.match(line)
-        if found is None and words and not apart:
-            words.append(bare)
-            continue
-        if words:
-            yield _read_passage("\n".join(words), item=item)
-        words, item = [], False
-        if found is None:
-            indent = len(line) - len(line.lstrip())
-            listed = listed and indent > 0
-            if not quoted and (listed or indent < _CODE):
-                words, apart = [bare], False
-            continue
-        kind = found.lastgroup
-        quoted, apart = kind == "quote", True
-        if kind == "item":
-            words, item, listed, apart = [line[found.end() :]], True, True, False
-        elif kind == "fence":
-            fence = found["fence"]
-        elif kind == "heading":
-            yield Passage(plain(bare.strip("#")).strip(_EDGE), "heading")
-    if words:
-        yield _read_passage("\n".join(words), item=item)
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # slow import, for sessions that are read anew
+
+    return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable("inline")
 
 
 def _read_passage(markdown: str, *, item: bool) -> Passage:
