@@ -10,7 +10,6 @@ import json
 import os
 import selectors
 import signal
-import stat
 import subprocess
 import threading
 import time
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     import httpx
 
 ANSWER_LIMIT = 256 * 1024  # bytes
-KEY_LIMIT = 4 * 1024  # bytes
 CHILD = "SIGNET_SYNC_CHILD"  # set for programs that we start, so that their own hooks ignore our sessions
 _CHUNK = 64 * 1024
 _GLANCE = 0.02  # seconds between two checks whether a program has ended
@@ -356,40 +354,3 @@ def _too_late(seconds: float) -> ProviderError:
 
 def _too_long(limit: int = ANSWER_LIMIT) -> ProviderError:
     return ProviderError(f"the answer is longer than {limit:,} bytes")
-
-
-# --- the key --------------------------------------------------------------------------------------------------------
-
-
-def read_key(path: str) -> tuple[str, bool]:
-    """Reads the key from a file; also returns whether others than its owner may read the file.
-
-    Raises `ConfigError` if there is no such file, or if it does not contain exactly one key.
-    """
-    try:
-        with open(os.path.expanduser(path), "rb", opener=_open_at_once) as file:
-            mode, raw = os.fstat(file.fileno()).st_mode, file.read(KEY_LIMIT + 1)
-        key = check_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
-    except OSError as error:
-        raise ConfigError(
-            f"the key file cannot be read: {error.strerror}", path=path, hint="check the path and its permissions"
-        ) from None
-    except ValueError:
-        key = ""
-    if not key:
-        raise ConfigError(
-            "the key file does not contain exactly one key",
-            path=path,
-            hint="it must contain a single line with the key",
-        )
-    return key, bool(mode & (stat.S_IRGRP | stat.S_IROTH))
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe without a writer would block
-
-
-def check_key(text: str) -> str:
-    """Returns a key that fits into a header, without surrounding blanks; empty if it does not."""
-    key = text.strip()
-    return key if key.isascii() and key.isprintable() and " " not in key else ""

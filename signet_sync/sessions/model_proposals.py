@@ -27,7 +27,7 @@ def proposer(settings: Settings, environ: Mapping[str, str]) -> Propose | None:
     if not may_ask_model(settings):
         return None
     from signet_sync.digest.model import question, read  # nearly nobody uses a model
-    from signet_sync.llm.provider_choice import budget_for, provider_for
+    from signet_sync.llm.provider_choice import provider_for
     from signet_sync.llm.token_budget import BudgetSpent
 
     try:
@@ -37,11 +37,8 @@ def proposer(settings: Settings, environ: Mapping[str, str]) -> Propose | None:
         return None
     if provider is None:
         return None
-    budget = budget_for(settings)
 
     def propose(words: str, *, project: str | None, harness: str | None) -> ModelDigest | None:
-        if budget.is_paused():
-            return None
         asked = question(words, project=project, harness=harness)
         if asked is None:
             return None
@@ -52,10 +49,8 @@ def proposer(settings: Settings, environ: Mapping[str, str]) -> Propose | None:
         except ProviderError as error:
             remedy = f" ({error.hint})" if error.hint else ""
             logger.warning("{} gave no digest: {}{}", provider.name, error.message, remedy)
-            budget.record_outcome(failed=True)
             return None
         digest, refused = read(answer, asked)
-        budget.record_outcome(failed=digest is None)
         if digest is None:
             logger.warning("the answer of {} is refused: {}", provider.name, "; ".join(refused))
             return None

@@ -13,7 +13,7 @@ from agents import until
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.formats.ids import MODEL_MARK, is_in_model_folder
-from signet_sync.llm import providers
+from signet_sync.llm import provider_choice
 from signet_sync.llm.providers import CommandProvider, HttpProvider
 from signet_sync.llm.token_budget import RECORD, TokenBudget
 
@@ -297,10 +297,10 @@ def test_a_key_file_holds_one_key(tmp_path):
     file = tmp_path / "key"
     file.write_text(f"  {KEY}\n")
     file.chmod(0o600)
-    assert providers.read_key(str(file)) == (KEY, False)
+    assert provider_choice.read_key(str(file)) == (KEY, False)
     for mode in (0o640, 0o604, 0o644):
         file.chmod(mode)
-        assert providers.read_key(str(file)) == (KEY, True)
+        assert provider_choice.read_key(str(file)) == (KEY, True)
 
 
 def test_anything_else_is_no_key_and_nothing_blocks(tmp_path):
@@ -311,5 +311,5 @@ def test_anything_else_is_no_key_and_nothing_blocks(tmp_path):
         names.append(str(number))
     for name in names:
         with pytest.raises(ConfigError) as raised:
-            providers.read_key(str(tmp_path / name))
+            provider_choice.read_key(str(tmp_path / name))
         assert raised.value.path and raised.value.hint and "words" not in raised.value.message, name

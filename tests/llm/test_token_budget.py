@@ -15,7 +15,7 @@ from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: 
 
 from signet_sync.errors import ProviderError
 from signet_sync.formats.ids import MODEL_MARK
-from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
 from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, most_tokens, prompt_tokens, spent
@@ -95,7 +95,6 @@ DAMAGE = [
     b"", b"{", b"[]", b"null", b"\xff\xfe", b"9" * 70_000, b"[" * 60_000, b'{"v": 1}',
     (_V1 % b"{}").replace(b"1", b"2"), *(_V1 % days for days in (b"[]", b'{"2026-03-28": -5}', b'{"2026-03-28": 1e3}')),
     *(_V1 % days for days in (b'{"2026-03-28": true}', b'{"x": 1}')),
-    *((_V1 % b"{}").replace(b'"v": 1', b'"v": 1, "failures": %s' % count) for count in (b"-1", b"true", b"null")),
 ]  # fmt: skip
 
 
@@ -122,30 +121,6 @@ def test_a_record_that_is_damaged_or_no_file_refuses_until_it_is_gone(budget, tm
         (os.rmdir if place.is_dir() else os.unlink)(budget.path)
     assert not (tmp_path / "elsewhere").exists()
     budget.reserve(1000)
-
-
-def test_two_failures_in_a_row_pause_for_an_hour_and_a_success_ends_the_count(budget, clock, log):
-    folder = os.path.dirname(budget.path)
-    for failed in (True, False, True):
-        budget.record_outcome(failed=failed)
-    assert not budget.is_paused() and log == []
-    TokenBudget(folder, 1000, clock).record_outcome(failed=True)
-    assert budget.is_paused() and log == [
-        "the last 2 calls of a model failed: none is asked until 2026-03-28T13:00:00.000Z"
-    ]
-    assert "until 2026-03-28T13:00" in spent(folder, clock.now).trouble
-    budget.settle(budget.reserve(600), 250)
-    clock.now += 3600 * SECOND - 1
-    assert budget.is_paused(), "what is spent meanwhile changes nothing"
-    clock.now += 1
-    assert not budget.is_paused() and spent(folder, clock.now).trouble == ""
-    budget.record_outcome(failed=True)
-    assert budget.is_paused(), "a third one in a row"
-    clock.now -= DAY
-    assert not budget.is_paused(), "a clock that was set back"
-    clock.now += DAY
-    budget.record_outcome(failed=False)
-    assert not budget.is_paused() and days_of(budget) == {"2026-03-28": 250}
 
 
 # --- many processes -------------------------------------------------------------------------------------------------
