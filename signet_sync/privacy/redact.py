@@ -21,7 +21,8 @@ from signet_sync.sync import engine, manifests, planner
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workspace import Request, Workspace
-from signet_sync.text.redaction import SECRETS, Cleaning, redact_text, redacts, rewritten, rules
+from signet_sync.text.redaction import SECRETS, Cleaning, redacts, rewritten, rules
+from signet_sync.text.sanitizer import redact as replace_secrets
 from signet_sync.text.sanitizer import sanitize_line
 
 _BATCH = 64
@@ -196,7 +197,7 @@ def _clean_manifest(
     fields: Mapping[str, Any], body: str, cleaning: Cleaning
 ) -> tuple[dict[str, Any], str, dict[str, int]]:
     """Redacts a manifest's fields and body and counts the rules; a person may write into it, and other text stays."""
-    clean_body = redact_text(body) if cleaning is SECRETS else cleaning.body(body)
+    clean_body = replace_secrets(body)[0] if cleaning is SECRETS else cleaning.body(body)
     found = rules(body, clean_body)
     clean = dict(fields)
     for name in ("project", "harness", *REPOSITORY_FIELDS):

@@ -49,8 +49,9 @@ def passages(content: str, kind: str, sentence: str | None = None) -> list[Passa
     begun = list(turns(content))
     said = list(_cut(content, 0, begun[0].start if begun else len(content), -1, "text"))
     printed: list[Passage] = []
+    ends = [*(turn.start for turn in begun[1:]), len(content)][: len(begun)]
     own = False
-    for number, (turn, end) in enumerate(_spans(begun, len(content))):
+    for number, (turn, end) in enumerate(zip(begun, ends, strict=True)):
         voice = _VOICES.get(speaker_of(turn.label))
         if voice is not None:
             said += _cut(content, turn.words, end, number, voice)
@@ -78,10 +79,6 @@ def _is_own_call(content: str, turn: TurnStart) -> bool:
         return False
     name = turn.label.rpartition(" ")[2]
     return is_own_tool(name) or runs_us(content[turn.words : turn.words + _CALL].partition("\n")[0])
-
-
-def _spans(begun: list[TurnStart], length: int) -> Iterator[tuple[TurnStart, int]]:
-    return zip(begun, [*(turn.start for turn in begun[1:]), length], strict=False)
 
 
 def _cut(content: str, start: int, end: int, turn: int, voice: Voice) -> Iterator[Passage]:

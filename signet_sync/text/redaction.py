@@ -63,14 +63,9 @@ def _clean_body(text: str) -> str:
     return clean if rules(text, clean) else text
 
 
-def redact_text(text: str) -> str:
-    """Replaces nothing but the secrets in a text of any form."""
-    return redact(text)[0]
-
-
 def redact_bytes(raw: bytes) -> bytes:
     """Replaces the secrets in bytes, which need not be UTF-8."""
-    return redact_text(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return redact(raw.decode("utf-8", "surrogateescape"))[0].encode("utf-8", "surrogateescape")
 
 
 SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_RULES)

@@ -6,7 +6,7 @@ A literal leads to each rule (in lower case), and a pattern is matched there, ne
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -354,28 +354,21 @@ class _TextTable(NamedTuple):
 
 def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
     at = start
-    for _ in range(_MOST_ROWS):
-        end = text.find("\n", at, at + 2000)
-        line = text[at : end if end >= 0 else min(len(text), at + 2000)]
-        if (
-            not line.strip()
-            or (cut and (cut not in line and not SHAPES.ruler.fullmatch(line)))
-            or (cells and line.count(cut) != cells)
-        ):
+    for row in islice(_ROW.finditer(text, start), _MOST_ROWS):
+        line = row[0].rstrip("\n")
+        is_row = not cut or cut in line or SHAPES.ruler.fullmatch(line)
+        if not line.strip() or not is_row or (cells and line.count(cut) != cells):
             break
-        at = end + 1 if end >= 0 else len(text)
-        if end < 0:
-            break
+        at = row.end()
     return start, at
 
 
+_ROW = late(r"[^\n]{0,2000}\n?")
+
+
 def _column(text: str, name: Name, table: _TextTable) -> Iterator[SecretSpan]:
-    at, stop = table.rows
-    while at < stop:
-        end = text.find("\n", at, stop)
-        end = stop if end < 0 else end
-        line, start = text[at:end], at
-        at = end + 1
+    for row in _ROW.finditer(text, *table.rows):
+        line, start = row[0].rstrip("\n"), row.start()
         if table.cut:
             cells = line.split(table.cut)
             if len(cells) <= table.column:

@@ -265,10 +265,6 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         found = _find_after_head(text, start, end, before)
         if found:
             return found
-    elif before == "\\":
-        at += 1
-    elif before == "%":
-        at += 2
     while text[at : at + 1] in ("-", "_"):
         at += 1
     for length in (3, 2):
@@ -328,8 +324,6 @@ def _special(text: str, at: int) -> SecretSpan | None:
     if match is None:
         return None
     rule, token = (match.lastgroup or "").replace("_", "-"), match[0]
-    if rule == "jwt" and not (len(set(token)) > 12 and SHAPES.boundary.match(text, at)):
-        return None
     if rule == "private-block-base64" and b"PRIVATE" not in decode_base64(token[:64]):
         return None
     # A bot's token begins with its id, decimal digits in base64.
@@ -349,25 +343,9 @@ def _match_head(text: str, place: int, heads: list[tuple[str, TokenForm]], *, wh
         match = form.pattern.match(text, place)
         if match is None or (best is not None and match.end() <= best.end):
             continue
-        if len(head) <= _OF_BASE64 and _is_in_base64(text, place, match.end()):
-            continue
         if _is_token(form, head, match[0][len(head) :]):
             best = SecretSpan(*match.span(), form.rule)
     return best
-
-
-def _is_in_base64(text: str, start: int, end: int) -> bool:
-    """Returns whether a piece stands within a run of base64; a path has no `+` in it, but a diff one before it."""
-    after = SHAPES.joined_base64.match(text, end, end + 60)
-    begin = start
-    while begin > max(start - 60, 0) and (text[begin - 1].isalnum() or text[begin - 1] in "+/"):
-        begin -= 1
-    before = text[begin:start]
-    return before[-1:] in {"+", "/"} and after is not None and is_mixed(after[0]) and "+" in before[1:] + after[0]
-
-
-# Heads of so many characters are in base64 by chance; a longer one is a token wherever it stands.
-_OF_BASE64 = 2
 
 
 def _is_token(form: TokenForm, head: str, body: str) -> bool:

@@ -57,12 +57,9 @@ _NARROW = {
 
 def plain_characters(text: str, beyond: str) -> str:
     """Returns a text of equal length in which plain characters stand for their look-alikes, and blanks for numbers."""
-    wide = list(filter(_NARROW.__contains__, beyond))
-    if len(wide) > _FEW:
-        text = text.translate({ord(character): plain for character, plain in _NARROW.items()})
-    else:  # ten times as fast
-        for character in wide:
-            text = text.replace(character, _NARROW[character])
+    # Ten times as fast as `translate`: a text has few of them.
+    for character in filter(_NARROW.__contains__, beyond):
+        text = text.replace(character, _NARROW[character])
     if "\t" in text or "→" in beyond:
         text = SHAPES.number.sub(lambda number: "\n" + " " * (len(number[0]) - 1), "\n" + text)[1:]
     return text
@@ -74,9 +71,6 @@ class SecretSpan(NamedTuple):
     start: int
     end: int
     rule: str
-
-
-_FEW = 24  # literals that are found faster than a pattern
 
 
 class SearchedText:
