@@ -153,16 +153,6 @@ def test_documents_are_split_at_the_first_closing_fence(text, head, body):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "\n", "no front", " ---\na: 1\n---\n", "---\na: 1\n...\nb", "---", "---\n", "----\na: 1\n---\n", "-- -\n"],
-)
-def test_documents_without_fences_have_no_frontmatter(text):
-    with pytest.raises(FrontmatterProblem) as caught:
-        parse(text.encode())
-    assert caught.value.code == "frontmatter-missing"
-
-
-@pytest.mark.parametrize(
     "between",
     [
         "A thought between two rules.", "# heading: one", "[[link]]: x", "http://example.org/x", "{a: 1}",

@@ -133,19 +133,6 @@ def test_every_byte_of_a_page_is_on_the_next_one_or_kept_beside_it_or_was_ours(p
         assert kept == ours[1]
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="<\r"), max_size=60).map(str.encode) | st.binary(
-    max_size=40
-).filter(lambda raw: b"<" not in raw)
-
-
-@given(WORDS, WORDS, TEXTS, TEXTS)
-def test_peoples_bytes_around_our_block_survive_every_rendering(above, below, first, second):
-    page = above + block(first) + below
-    assert merge(page, second) == Merge(above + block(second) + below)
-    if (above + below).strip():
-        assert drop_block(page) == above + below
-
-
 # ── when our part goes ──
 
 

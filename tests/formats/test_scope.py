@@ -6,18 +6,7 @@ from hypothesis import strategies as st
 
 from signet_sync.formats.ids import is_shared, place_of
 
-GROUPS = ["group", "channel", "guild", "room", "space", "server", "forum", "broadcast", "public", "supergroup"]
-PROGRAMS = ["whatsapp", "telegram", "discord", "slack", "signal", "matrix", "imessage"]
-IDS = st.from_regex(r"[a-z0-9+_.-]{1,12}", fullmatch=True)
 chats = st.booleans()
-
-
-def spelled(word):
-    """Any case, with blanks around it."""
-    cased = st.lists(st.booleans(), min_size=len(word), max_size=len(word)).map(
-        lambda up: "".join(c.upper() if u else c for c, u in zip(word, up, strict=True))
-    )
-    return st.tuples(st.sampled_from(["", " "]), cased, st.sampled_from(["", " "])).map("".join)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +34,6 @@ def test_what_a_key_names(key, place):
     assert place_of(key) == place
     assert is_shared({"sessionKey": key}, carries_chats=False) == (place in ("group", "unknown"))
     assert is_shared({"session_key": key}, carries_chats=True) == (place != "direct")
-
-
-@given(
-    chats=chats,
-    head=st.lists(st.one_of(st.sampled_from([*PROGRAMS, "direct", "dm", "main"]), IDS), max_size=3),
-    group=st.sampled_from(GROUPS).flatmap(spelled),
-    tail=st.lists(st.one_of(IDS, st.sampled_from(["direct", "main", ""])), max_size=3),
-    agent=st.sampled_from(["agent:main:", "AGENT:main:", ""]),
-)
-def test_a_key_that_names_a_group_anywhere_is_shared(chats, head, group, tail, agent):
-    assert is_shared({"sessionKey": agent + ":".join([*head, group, *tail])}, carries_chats=chats)
 
 
 @given(chats=chats, kind=st.text(min_size=1).filter(str.strip), key=st.sampled_from([None, "agent:main:main"]))

@@ -4,7 +4,7 @@ import pytest
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings.model import Settings
-from signet_sync.settings.model_choice import ModelChoice, may_ask_model, resolve
+from signet_sync.settings.model_choice import ModelChoice, resolve
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -33,13 +33,6 @@ def test_a_known_name_brings_its_endpoint_and_key():
     )
     remote = resolved(llm_provider="openrouter", llm_model="a/b")
     assert (remote.endpoint, remote.api_key_env) == ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")
-
-
-def test_none_turns_it_off():
-    given = {"llm_provider": "none", "llm_model": "m", "llm_endpoint": LOCAL}
-    why = "llm.provider is none"
-    assert resolved(**given) == ModelChoice(kind="none", why=why)
-    assert not may_ask_model(Settings(**given)) and not may_ask_model(Settings())
 
 
 @pytest.mark.parametrize(

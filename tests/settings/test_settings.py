@@ -249,16 +249,6 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
 # --- the environment ------------------------------------------------------------------------------------------------
 
 
-def test_names_are_unique_and_follow_one_rule():
-    keys = [f.key for f in ALL_SETTINGS]
-    variables = [model.environment_name(f) for f in ALL_SETTINGS]
-    assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
-    assert model.environment_name(BY_NAME["budget_tokens"]) == "SIGNET_PROJECTION_BUDGET_TOKENS"
-    taken = {"SIGNET_WORKSPACE", "SIGNET_CONFIG", "SIGNET_STATE", "SIGNET_PORT", "SIGNET_AGENT_ID"}
-    assert not taken & set(variables)
-    assert all(f.doc.endswith(".") for f in ALL_SETTINGS)
-
-
 def test_every_setting_can_be_written_as_it_is_documented(load, user):
     """A file with every key at its default is what having no file is."""
     lines = []

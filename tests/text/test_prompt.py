@@ -28,12 +28,6 @@ def test_what_is_no_prompt_is_not(prompt):
     assert find_search_words(prompt) == ""
 
 
-def test_a_long_text_is_read_soon():
-    for piece in ("why did we " * 2_000, "a" * LONGEST, "か" * LONGEST, "/" * LONGEST, "ed " * 6_000, "![<" * 6_000):
-        find_search_words(piece)
-        is_about_earlier_work(piece[:4_000])
-
-
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -162,20 +162,6 @@ def test_the_fallback_passes_our_gate_for_every_session(body, project, kind, har
 
 
 @pytest.mark.parametrize(
-    ("body", "project", "said"),
-    [
-        ("# Retry loop\n\nBounded it.", "/home/ada/lantern",
-         'In lantern the summary of 2026-03-28 opens with "Retry loop" and keeps 3 lines and 5 words behind its link.'),
-        ("", "/home/ada/lantern",
-         "In lantern the summary of 2026-03-28 was saved without words of its own, so only its name, times and links"
-         " remain."),
-    ],
-)  # fmt: skip
-def test_the_fallback_says_what_is_so(body, project, said):
-    assert fallback(session(body, project)) == said
-
-
-@pytest.mark.parametrize(
     ("body", "lead"),
     [
         ("User: please fix the queue\nAssistant: done", "please fix the queue"),
@@ -220,16 +206,6 @@ def test_flattened_text_forges_nothing_and_flattens_to_itself(text):
     assert flat.encode("utf-8").decode("utf-8") == flat
     assert targets(f"{flat} [[memory/x.md]]")[-1] == "memory/x.md"
     assert stray_artifact_links(flat) == []
-
-
-@given(st.text(alphabet="[]<!->` a", min_size=1, max_size=30), st.integers(1, 30))
-def test_a_limit_cuts_and_says_so(text, limit):
-    flat = flatten(text, limit)
-    assert len(flat) <= limit
-    assert not FORGED.search(flat)
-    assert flatten(flat, limit) == flat
-    if flat != flatten(text):
-        assert flat.endswith("…")
 
 
 @pytest.mark.parametrize(
