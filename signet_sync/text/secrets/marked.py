@@ -29,13 +29,15 @@ from signet_sync.text.secrets.names import (
 )
 from signet_sync.text.secrets.searched_text import SHAPES, SearchedText, SecretSpan, lines, set_of
 
+Check = Callable[[str, re.Match[str]], bool]
+
 
 class SecretRule(NamedTuple):
     """A line of `marks.txt`: what its pattern matches at a mark is a secret if the check confirms it."""
 
     name: str
     pattern: re.Pattern[str]
-    check: Callable[[str, re.Match[str]], bool]
+    check: Check
 
 
 class Lead(NamedTuple):
@@ -54,7 +56,7 @@ def _rules() -> dict[str, list[SecretRule]]:
     for line in lines("marks.txt"):
         if not line.startswith("lead "):
             mark, name, check, pattern = line.split(None, 3)
-            found.setdefault(mark, []).append(SecretRule(name, late(pattern), globals()[f"_{check}"]))
+            found.setdefault(mark, []).append(SecretRule(name, late(pattern), _CHECKS[check]))
     return found
 
 
@@ -76,10 +78,6 @@ def leads() -> dict[str, list[Lead]]:
 # ── what confirms a match: the value, and the match for what is around it ──
 
 
-def _any(value: str, match: re.Match[str]) -> bool:
-    return True
-
-
 def _key_block(value: str, match: re.Match[str]) -> bool:
     """Accepts a block with key material; the mere names of its fences in a sentence are no secret."""
     return bool(match["cut"] or SHAPES.long_run.search(match["body"]))
@@ -88,6 +86,9 @@ def _key_block(value: str, match: re.Match[str]) -> bool:
 def _credential(value: str, match: re.Match[str]) -> bool:
     """Accepts a credential: Basic holds `user:password` in base64; every other scheme something like a token."""
     scheme = (match["scheme"] or "").lower()
+    if scheme == "basic":
+        _, colon, password = decode_base64(value).partition(b":")
+        return bool(colon and password) and password.decode("latin-1") not in set_of("sample logins")
     sure = scheme in set_of("schemes")
     if any(map(str.isdigit, value)):
         return is_token(value, Where.GIVEN if sure else Where.CODE, least=8 if scheme else 12, words=sure)
@@ -96,17 +97,8 @@ def _credential(value: str, match: re.Match[str]) -> bool:
     return sure and ends and not is_compound(value) and is_token(value, Where.GIVEN, words=True)
 
 
-def _word(value: str, match: re.Match[str]) -> bool:
-    """Accepts what cannot be a word."""
-    return cannot_be_word(value)
-
-
 def _cookie(value: str, match: re.Match[str]) -> bool:
     return any(_is_cookie(name, given) for name, _, given in (pair.partition("=") for pair in value.split(";")))
-
-
-def _jar(value: str, match: re.Match[str]) -> bool:
-    return _is_cookie(match["name"], value)
 
 
 def _is_cookie(name: str, value: str) -> bool:
@@ -134,26 +126,6 @@ def _drawn(value: str, match: re.Match[str]) -> bool:
     return drawn and not is_placeholder(value)
 
 
-def _token(value: str, match: re.Match[str]) -> bool:
-    return is_token(value, Where.GIVEN, words=True)
-
-
-def _smtp(value: str, match: re.Match[str]) -> bool:
-    return decode_base64(value).count(b"\0") == 2
-
-
-def _option(value: str, match: re.Match[str]) -> bool:
-    return value[0] not in "-$/" and is_password(value, Where.LINE)
-
-
-def _given(value: str, match: re.Match[str]) -> bool:
-    return is_password(value, Where.GIVEN)
-
-
-def _literal(value: str, match: re.Match[str]) -> bool:
-    return is_password(value, Where.QUOTED)
-
-
 def _said(value: str, match: re.Match[str]) -> bool:
     """Accepts what no sentence holds, or a word with a number, as the second half of a login."""
     return _is_said(value) and not SHAPES.other_half.search(value)
@@ -165,11 +137,6 @@ def _printed(value: str, match: re.Match[str]) -> bool:
 
 def _is_said(value: str) -> bool:
     return is_no_word(value) or SHAPES.numbered.fullmatch(value) is not None
-
-
-def _codes(value: str, match: re.Match[str]) -> bool:
-    """Accepts lists of recovery codes, and seed phrases: whoever has them has the account."""
-    return any(map(str.isdigit, value)) or SHAPES.stops.search(value) is None
 
 
 def _long(value: str, match: re.Match[str]) -> bool:
@@ -184,6 +151,29 @@ def _long(value: str, match: re.Match[str]) -> bool:
     plain = value.isupper() and all(c.isalpha() or c in "_-" for c in value)
     given = match["after"] is not None and not plain and not is_compound(value)
     return (is_no_word(value) or given) and fits(value, proof, Where.GIVEN)
+
+
+_CHECKS: dict[str, Check] = {
+    "any": lambda value, match: True,
+    "word": lambda value, match: cannot_be_word(value),
+    "token": lambda value, match: is_token(value, Where.GIVEN, words=True),
+    "option": lambda value, match: value[0] not in "-$/" and is_password(value, Where.LINE),
+    "given": lambda value, match: is_password(value, Where.GIVEN),
+    "literal": lambda value, match: is_password(value, Where.QUOTED),
+    "jar": lambda value, match: _is_cookie(match["name"], value),
+    "smtp": lambda value, match: decode_base64(value).count(b"\0") == 2,
+    # Lists of recovery codes, and seed phrases: whoever has them has the account.
+    "codes": lambda value, match: any(map(str.isdigit, value)) or SHAPES.stops.search(value) is None,
+    "key_block": _key_block,
+    "credential": _credential,
+    "cookie": _cookie,
+    "login": _login,
+    "slashed": _slashed,
+    "drawn": _drawn,
+    "said": _said,
+    "printed": _printed,
+    "long": _long,
+}
 
 
 # ── where rules are tried ──
