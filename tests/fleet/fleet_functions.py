@@ -51,5 +51,5 @@ def endless_but_first(started: str) -> str:
     return started
 
 
-def surroundings(_value: str) -> dict[str, str]:
-    return {"path": os.pathsep.join(sys.path), "folder": os.getcwd(), "threads": os.environ.get("OMP_NUM_THREADS", "")}
+def path(_value: str) -> list[str]:
+    return sys.path
