@@ -74,11 +74,6 @@ class Flow:
         """Returns the journalled inputs."""
         return self.held.document
 
-    @property
-    def kind(self) -> FlowKind:
-        """Returns `end` or `compact`."""
-        return cast(FlowKind, self.document["kind"])
-
     def path(self, kind: str) -> str:
         """Returns the path of an artifact of the flow."""
         return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
@@ -86,7 +81,7 @@ class Flow:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Lists the artifacts that the flow writes, in order."""
-        return kinds_of(self.kind, self.document["bodies"])
+        return kinds_of(self.document["kind"], self.document["bodies"])
 
     @property
     def paths(self) -> list[str]:
@@ -381,13 +376,13 @@ def _answer(workspace: Workspace, flow: Flow) -> None:
         key = document["session_key"] or document["session_id"]
         sessions_live.forget(workspace, document["agent_id"], key, document["live"])
     with workspace.database.transaction(durable=True):
-        if flow.kind == "end":
+        if document["kind"] == "end":
             live.reset_read(workspace.database, ending_of(document))
         results.record(
             workspace.database,
             agent_id=document["agent_id"],
             flow_key=document["flow_key"],
-            kind=flow.kind,
+            kind=document["kind"],
             session=(document["token"], document["session_id"]),
             answer=results.RecordedAnswer(document["request"], flow.answer()),
             at=document["now"],

@@ -143,11 +143,9 @@ def _sanitize(workspace: Workspace, given: SessionInput | CompactionInput, now_u
         key = content = _digest(["body", kind, *names, hashes, tail])
     # A request that is repeated after its repository was moved or deleted is the same.
     identity |= sessions_live.find_repository(given, written)
-    captured_us = parse_instant(given.captured_at) if given.captured_at else None
     return _Ending(
-        workspace, now_us, kind, identity, token, bodies, proposal, tail, more, headless, key[:32], content, found,
-        captured_us,
-    )  # fmt: skip
+        workspace, now_us, kind, identity, token, bodies, proposal, tail, more, headless, key[:32], content, found
+    )
 
 
 def _digest(value: object) -> str:
@@ -202,7 +200,6 @@ class _Ending:
     flow_key: str
     content: str
     redactions: dict[str, int]
-    captured_us: int | None
     rows: tuple[Row, ...] = ()
 
     @property
@@ -234,11 +231,7 @@ class _Ending:
                 hint="nothing was written; use another key for each session end",
                 code="idempotency-conflict",
             )
-        return self._replay(known.document) if known is not None else None
-
-    def _replay(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns an earlier answer."""
-        return {**answer, "idempotent_replay": True}
+        return {**known.document, "idempotent_replay": True} if known is not None else None
 
     def repeat_newest(self) -> dict[str, Any]:
         """Returns the answer for a request with nothing new: the newest segment's files."""
@@ -246,7 +239,7 @@ class _Ending:
         newest = {kind: next((row for row in reversed(self.rows) if row.source_kind == kind), None) for kind in kinds}
         lead = next(row for row in newest.values() if row is not None)
         manifest = artifacts.manifest_of(self.workspace.database, *self.session)
-        answer = {
+        return {
             "agent_id": self.identity["agent_id"],
             "session_id": self.identity["session_id"],
             "session_token": self.token,
@@ -255,8 +248,8 @@ class _Ending:
             "sentence": lead.memory_sentence or "",
             "sentence_quality": lead.memory_sentence_quality or "fallback",
             "redactions": self.redactions,
+            "idempotent_replay": True,
         }
-        return self._replay(answer)
 
     def read_new_texts(self) -> _NewTexts | None:
         """Returns the texts to write; None where all of them are kept already, live turns included."""
@@ -368,8 +361,8 @@ class _Ending:
         and clocks may be set back. The caller's is used as it is, and the flow is refused if another artifact has its
         name.
         """
-        if self.captured_us is not None:
-            return iso(self.captured_us)
+        if given := self.identity["captured_at"]:
+            return iso(parse_instant(given) or 0)
         behind = max((row.captured_us + 1000 for row in self.rows if row.content != new.words), default=self.now_us)
         ours = {row.source_path for row in self.rows if row.content == new.words}
         kinds = kinds_of(self.kind, {"transcript"} if new.segment else ())

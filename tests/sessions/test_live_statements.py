@@ -26,7 +26,6 @@ MINE, OTHER = "5e551003-0000-4000-8000-000000000003", "5e551004-0000-4000-8000-0
 BUG = "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."
 FOUND = "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should the queue use?"
 POSTGRES = "From now on we use Postgres for the queue of lantern, not Redis."
-REDIS = "From now on use Redis for the queue of lantern instead of Postgres."
 KEPT = "Jobs must never be deleted from the table, only marked."
 DONE = (
     "## Done\n\nJobs are rows of Postgres now. The throughput of src/queue.py is measured: 400 jobs a second."
