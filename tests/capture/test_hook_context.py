@@ -348,6 +348,7 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
         record.at_prompts.append(first)
     assert vault.call("context", "--last", session[:8]).out.startswith(f"session {session}, 20")
     assert vault.call("context", "--last").out.startswith("session that was told something last, 20")
+    assert vault.call("context", "--last", "--json").json["start"] == [], "which is not s-1"
     for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout"), ("--last", "--agent", "scout")):
         assert vault.call("context", *arguments).code == 2
 

@@ -54,9 +54,10 @@ def test_files_word_by_word(files, text):
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
-    text = files_text({"AGENTS.md": MANY, "SOUL.md": "kind", "USER.md": "likes tea"}, LIMIT)
+    text = files_text({"AGENTS.md": MANY, "SOUL.md": "kind", "IDENTITY.md": MANY, "USER.md": "likes tea"}, LIMIT)
     assert "=== SOUL.md ===\nkind\n" in text and text.endswith("=== USER.md ===\nlikes tea")
-    assert "[The rest of AGENTS.md is left out here; the whole is in that file.]" in text
+    assert all(f"[The rest of {one} is left out here; the whole" in text for one in ("AGENTS.md", "IDENTITY.md"))
+    assert abs(text.index("=== SOUL.md") - 4_900) < 100, "an even share"
     assert 9_800 < len(text) <= LIMIT
 
 

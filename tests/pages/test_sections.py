@@ -129,6 +129,9 @@ def test_the_line_of_a_statement_says_whose_it_is_and_of_which_day(view, line):
 def test_the_lines_of_memories_and_entities():
     memory = sections.StatementView("m-1", "preference", "A thing\n\n  of two lines", "", rows.us("2026-03-28"), "")
     assert sections.statement_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
+    note = statement(0, "note", "A note", project=None)
+    lines = sections.candidates(BoardInputs(statements=[note, memory._replace(kind="note")]), NOW_US)
+    assert min(lines, key=lambda line: line.rank).id == "m-1", "what was remembered is worth more"
     entry = sections.EntityEntry("p-1", "part", "Inner Critic", "protector", "active", "Warns.", 0, "entities/x.md")
     assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
     assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."

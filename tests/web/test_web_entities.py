@@ -18,6 +18,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.text.sentences import flatten
 from signet_sync.web import lists
+from signet_sync.web.link_targets import find_targets
 
 NOW_US = parse_instant(NOW) or 0
 NAMED = 'Jo <b>Mertens</b> " onload=x'
@@ -84,6 +85,8 @@ def test_an_entity_shows_its_sections_what_guards_them_and_who_is_beside_it(vaul
     assert sections["goals"]["locked"] and not sections["overview"]["locked"] and data["pinned"] and not data["locked"]
     assert [title for _, title in data["beside"]] == ["reviews"]
     part = entity_id(vault, "lantern")
+    with vault.database() as database:
+        assert find_targets(database, "scout", [data["entity"].path]) == {} != find_targets(database, "default", [part])
     assert data["links"][part].view == "entity" and "javascript:alert(1)" not in data["links"]
     assert {section["name"] for section in data["sections"] if section["notes"]} >= {"notes/inbox", "notes/focus"}
 

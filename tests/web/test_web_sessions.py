@@ -219,6 +219,7 @@ def test_a_session_shows_what_was_sealed_and_which_of_its_files_changed(vault: V
     assert "five tries" in text and "six tries" not in text
     assert {"mutated", "vanished"} <= set(re.findall(r'class="badge bad">(\w+)', text))
     assert text.count("/do/restore?") == 2
+    assert opened(vault, LONG).data["problems"] == []
 
 
 def test_a_session_that_is_not_there_is_told_with_what_to_do(vault: Vault, browser: TestClient) -> None:
