@@ -43,7 +43,7 @@ def quiet(*days, hour=0) -> list[SweepView]:
 
 
 def spring() -> list[SweepView]:
-    """Quiet nights, a promotion, a quiet week, three of which one was forgotten since, one that was."""
+    """Quiet nights, three promotions of which one was forgotten since, one that was."""
     trains = dream(
         "m-k3fq2a7xw5ep", "The night train to Trieste leaves at 22:10 from platform 4.",
         score=0.7275, hits=3, queries=3, days=1, last_us=us("2026-04-02T21:15:00Z"),
@@ -54,17 +54,9 @@ def spring() -> list[SweepView]:
         score=0.8689, hits=14, queries=6, days=5, last_us=us("2026-04-11T18:40:00Z"),
         frequency=1.0, relevance=0.78, recency=0.9662, diversity=1.0,
     )  # fmt: skip
-    port = dream(
-        "m-y6t2nb3vj7lo", "The staging server listens on port 8443, not 443.",
-        score=0.3879, hits=3, queries=2, days=1, last_us=us("2026-04-05T09:00:00Z"),
-        frequency=0.7124, relevance=0.2, recency=0.5125, diversity=0.4,
-    )  # fmt: skip
     return [
         *quiet(0, 1),
-        sweep(2, trains, candidates=4, skipped=0),
-        *quiet(*range(3, 11)),
-        sweep(11, port, tea, promoted=3, candidates=9, skipped=1),
-        *quiet(12),
+        sweep(11, trains, tea, promoted=3, candidates=9, skipped=1),
         sweep(13, promoted=1, candidates=7, skipped=4),
     ]
 

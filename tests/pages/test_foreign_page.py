@@ -50,3 +50,16 @@ def test_a_block_that_somebody_typed_into_is_written_again_and_so_is_any_by_rein
     (vault / "MEMORY.md").write_bytes(block("# Working Memory\n\n- an old one"))
     vault.reindex()
     assert vault.page() == ours
+
+
+def test_a_copy_of_a_manifest_goes_unless_somebody_wrote_in_it(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    (manifest,) = vault.memory.glob("*--manifest.md")
+    raw, copy = manifest.read_text(), manifest.with_name(manifest.name.replace(".md", " 2.md"))
+    for words, left in (("", False), ("\nMine.\n", True)):
+        copy.write_text(raw.replace("revision: ", "revision: 7") + words)
+        manifest.write_text(raw)
+        vault.reindex()
+        assert copy.exists() is left

@@ -109,12 +109,6 @@ def test_a_request_that_another_page_made_is_refused_though_the_cookie_comes_wit
         assert someone.get("/?token=the-token", headers=headers).status_code == 403
 
 
-def test_localhost_is_this_machine_too(vault: Vault) -> None:
-    someone = stranger(vault.root)
-    headers = {"host": f"localhost:{PORT}", "origin": f"http://localhost:{PORT}"}
-    assert someone.get("/?token=the-token", headers=headers).headers["location"] == f"http://localhost:{PORT}/"
-
-
 def test_a_link_with_the_token_on_another_page_leads_in_by_a_page_of_ours(vault: Vault) -> None:
     """A strict cookie does not go along with a redirect of a visit that began elsewhere."""
     someone = stranger(vault.root)
