@@ -81,6 +81,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
         "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
         "session_summaries": 2, "memories": 10, "entities": 3, "entity_attributes": 4,
     }  # fmt: skip
+    assert done["tables"]["session_summaries"]["left"] == {"of several sessions, which are brought": 3}
     assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
     before = state_of(vault)
     again = migrate(vault)
