@@ -35,7 +35,7 @@ ENDING = WHO | {
 }
 COMPACTION = WHO | {
     "session_id": "5e55e0d0-0000-4000-8000-000000000002",
-    "compaction": "# Queue\n\n- src/queue.py ends.\n",
+    "compaction": "# Queue\n\n- The retry loop of src/queue.py ends.\n",
 }
 TALK = "5e55e0d0-0000-4000-8000-000000000003"
 TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?\n", "at": NOW}
