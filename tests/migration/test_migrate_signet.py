@@ -18,7 +18,7 @@ from invented_secrets import some
 from other_memories import state_of
 from signet_database import Database, Made, at, build, turn, word
 from signet_writer import process_of
-from workbench import NOW, Vault, contents, tree
+from workbench import NOW, Vault, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.ids import token_of
@@ -88,22 +88,6 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert brought(again) == {} and again["backup"] is None
     assert_accounted(again, made)
     assert state_of(vault) == before
-
-
-def test_a_dry_run_writes_nothing_with_and_without_an_index(vault: Vault, tmp_path: Path) -> None:
-    build(vault.root)
-    before = tree(tmp_path)
-    first = migrate(vault, "--dry-run")
-    assert tree(tmp_path) == before
-    vault.reindex()
-    beside = ("signet-sync.db-wal", "signet-sync.db-shm")
-    before = contents(tmp_path, but=beside)
-    second = migrate(vault, "--dry-run")
-    assert contents(tmp_path, but=beside) == before
-    # The pass has followed the removals already.
-    stones = [report["tables"].pop("memory_artifact_tombstones") for report in (first, second)]
-    assert [(stone["brought"], stone["here"]) for stone in stones] == [(3, 0), (0, 3)]
-    assert first == second
 
 
 def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
