@@ -23,7 +23,8 @@ from signet_sync.storage.files import require_root
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: for a place that others can read: only memories that are not private, by the tool recall alone.",
+    help="shared: for a place that others can read: only memories that are not private and the identity files, by the "
+    "tool recall alone (--tools all: and context).",
 )
 @click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
 @click.option(
@@ -32,7 +33,7 @@ from signet_sync.storage.files import require_root
     default="core",
     show_default=True,
     help="core: recall, expand, remember, forget, open. all: also search, context, history, entities and others. "
-    "--scope shared leaves out all but recall.",
+    "--scope shared leaves out all but recall and context.",
 )
 def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:
     """Serve an agent's memory as MCP tools over stdin and stdout, for a coding agent that starts this command.

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 class ServedMemory:
     """The memory of one agent, fixed when the server starts: no argument of a tool chooses another.
 
-    `shared`: others read the answers, too; then only memories that are not private are returned.
+    `shared`: others read the answers, too; then only memories that are not private and the identity files are returned.
     `read_only` leaves out the tools that write, `all_tools` offers more than the core.
     """
 

@@ -223,6 +223,25 @@ def memory_expand(
     return memory.ask("expand", handle=handle, budget=budget, counted=memory.counts), None
 
 
+@_tool("Context", lambda found: str(found["text"]), shared="The workspace's identity files.")
+def memory_context(
+    memory: ServedMemory,
+    project: Annotated[
+        Annotated[str, Field(max_length=4_096)] | None,
+        "Absolute path of the project to start with. Default: the server's working directory.",
+    ] = None,
+    budget: Annotated[Annotated[int, Field(ge=50, le=10_000)] | None, "Most tokens (default: 2,000)."] = None,
+) -> Answer:
+    """The context of a session's start: where the project stands, quotes of its last session, what holds, and the
+    workspace's identity files.
+    """
+    found = memory.ask("context", project=project or os.getcwd(), shared=memory.shared, budget=budget)
+    more = [f"not read: {trouble}" for trouble in found["troubles"]]
+    if not found["context"]["text"]:
+        more.append("no context yet, or nothing of it fits into `budget`")
+    return found["context"], "; ".join(more) or None
+
+
 @_tool("Remember", render_remembered, core=True, writes=True)
 def memory_remember(
     memory: ServedMemory,

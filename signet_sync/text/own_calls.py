@@ -17,7 +17,7 @@ LEFT_OUT = "result of signet-sync left out"
 # The tools of our MCP server (a test compares them with `mcp_server.tools`).
 TOOLS = tuple(
     """
-    memory_recall memory_expand memory_remember memory_forget memory_checkpoint
+    memory_recall memory_expand memory_context memory_remember memory_forget memory_checkpoint
     memory_history memory_note session_open entity_read entity_create entity_edit
     """.split()
 )

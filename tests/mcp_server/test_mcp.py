@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 NAMES = {
-    "memory_recall", "memory_expand", "memory_remember", "memory_forget",
+    "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
     "memory_checkpoint", "memory_history", "memory_note", "session_open", "entity_read", "entity_create",
     "entity_edit",
 }  # fmt: skip
@@ -195,6 +195,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         ("memory_recall", {"query": "how do we round"}, "uses round, in SQL as in Python"),
         ("memory_recall", {"query": "rounding", "since": "0 days ago"}, "Nothing answers this."),
         ("memory_expand", {"handle": path, "budget": 300}, session),
+        ("memory_context", {}, "=== "),
         ("memory_remember", {"text": "Gulls are counted on Mondays"}, f"Already remembered as ^{added['id']} (note, "),
         ("memory_forget", {"id": added["id"]}, f"Forgot ^{added['id']}."),
         ("memory_remember", {"text": f"The tern has {token}", "private": True}, "(note, private).\nRedacted: github 1"),
@@ -296,7 +297,7 @@ def test_what_should_not_happen_is_logged_and_answered_plainly(
     def act(memory: ServedMemory) -> tools.Answer:
         raise ZeroDivisionError("the words of /a/private/place")
 
-    broken = replace(tools.list_offers(machine.memory())["memory_expand"], act=act)
+    broken = replace(tools.list_offers(machine.memory())["memory_context"], act=act)
     found = result_of(tools.call(machine.memory(), broken, {}))
     assert code_of(found) == "unexpected"
     assert "private" not in found.content[0].text
@@ -359,6 +360,7 @@ def test_stored_text_can_not_end_the_marks_around_it(machine: Machine) -> None:
         for name, arguments in (
             ("memory_recall", {"query": "otters"}),
             ("memory_expand", {"handle": kept["id"]}),
+            ("memory_context", {}),
         ):
             found = asked(memory, name, **arguments)
             text = found.content[0].text
@@ -380,6 +382,7 @@ def test_an_answer_has_a_largest_size_and_says_that_it_was_cut() -> None:
 READS: list[tuple[str, dict[str, Any]]] = [
     ("memory_recall", {"query": "the {word} {word}secret", "limit": 50}),
     ("memory_expand", {"handle": "session-of-{word}"}),
+    ("memory_context", {}),
     ("memory_history", {"limit": 100, "include_diff": True}),
     ("session_open", {"session": "session-of-{word}"}),
     ("entity_read", {}),
@@ -443,11 +446,14 @@ def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
 
 
 def test_in_shared_scope_nothing_private_is_told_and_nothing_is_written(machine: Machine) -> None:
+    (machine.vault.root / "SOUL.md").write_text("A calm helper.\n")
     memory = machine.memory(shared=True)
-    assert set(tools.list_offers(memory)) == {"memory_recall"}
+    assert set(tools.list_offers(memory)) == {"memory_recall", "memory_context"}
     told = everything(memory, "walrus")
     assert any("The walrus is remembered" in text for text in told)
+    assert any("A calm helper" in text for text in told)
     assert not any("walrussecret is" in text or "walrus session" in text or "Working Memory" in text for text in told)
+    assert document(memory, "memory_context")["scope"] == "shared"
     assert not any(
         "expand" in one.description or "session" in one.description for one in tools.list_offers(memory).values()
     )
@@ -482,8 +488,8 @@ def test_a_removed_session_is_in_no_answer_of_a_server_that_runs(talk: Talk, mac
         return found
 
     before = told()
-    assert sum("badger" in text for text in before) >= 5
-    assert "badger" in before[2], "the history shows it while it stands"
+    assert sum("badger" in text for text in before) >= 6
+    assert "badger" in before[3], "the history shows it while it stands"
     assert machine.vault.call("remove", "session-of-badger", "--reason", "asked", "--yes").code == 0
     assert not any("badger" in text for text in told())
 
