@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import textwrap
-from functools import partial
 from typing import Any
 
 import click
@@ -113,9 +111,7 @@ def expand(context: Context, handle: str, budget: int) -> None:
     session.
     """
     document = context.ask("expand", handle=handle, budget=budget)
-    bold, cyan = partial(click.style, bold=True), partial(click.style, fg="cyan")
-    lines = list_expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them")
-    context.answer(document, "\n".join(lines))
+    context.answer(document, "\n".join(list_expanded_lines(document)))
 
 
 @command("--agent", "--json", name="open")
@@ -149,8 +145,7 @@ def open_(context: Context, session: str | None, wanted: str | None) -> None:
             raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
         click.echo(os.path.join(context.root, paths[wanted]))
         return
-    bold, red = partial(click.style, bold=True), partial(click.style, fg="red")
-    context.answer(document, "\n".join(session_lines(document, bold=bold, red=red)))
+    context.answer(document, "\n".join(session_lines(document)))
 
 
 def _list_sessions(context: Context) -> None:

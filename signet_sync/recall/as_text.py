@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 from signet_sync.formats.handle import name_kind
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import local_day, parse_instant
 from signet_sync.text.phrases import Quote, count_noun, place_line
-
-Style = Callable[[str], str]
 
 GAP = " … "  # between turns that are shown
 LABELLED = 12  # of each group
@@ -36,17 +35,12 @@ def split_turns(hit: dict[str, Any]) -> list[str]:
 # ── expand ──
 
 
-def list_expanded_lines(
-    document: dict[str, Any], *, bold: Style = str, cyan: Style = str, quote: Style = str, rest: str = ""
-) -> Iterator[str]:
-    """Yields the lines of a followed handle; `rest` is added where more are only counted.
-
-    `quote` is applied to arguments of a command.
-    """
+def list_expanded_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Yields the lines of a followed handle."""
     node, labels = document["node"], document["labels"]
     is_passage = node["kind"] == "chunk"
-    mark = cyan(f"  ^{node['id']}") if node["kind"] != "live" else ""
-    yield bold(f"{name_kind(node.get('level') or node['kind'])} · {display(node['label'])}") + mark
+    mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
+    yield f"{name_kind(node.get('level') or node['kind'])} · {display(node['label'])}{mark}"
     first, last = (local_day(node.get(key) or "") for key in ("earliest", "latest"))
     days = f"{first} to {last}" if first and first != last else last
     about = [days] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
@@ -65,16 +59,16 @@ def list_expanded_lines(
     for group, heading in _AROUND:
         ids = document[group]
         if ids:
-            yield "\n" + bold(f"  {heading}")
-        yield from (f"    {cyan(f'^{one}')}  {labels[one]}" for one in ids[:LABELLED] if one in labels)
+            yield f"\n  {heading}"
+        yield from (f"    ^{one}  {labels[one]}" for one in ids[:LABELLED] if one in labels)
         listed = sum(one in labels for one in ids[:LABELLED])
         if listed < len(ids):
-            yield f"    and {len(ids) - listed} more{rest}"
+            yield f"    and {len(ids) - listed} more"
     if node["text"] and not is_passage:
         yield f"\n{node['text']}"
     transcript = document["transcript"]
     if transcript and not is_passage:
-        yield "\n" + bold(f"transcript: {transcript['path']}")
+        yield f"\ntranscript: {transcript['path']}"
         if transcript["excerpt"]:
             yield f"\n{transcript['excerpt']}"
 
@@ -96,9 +90,9 @@ def newest_paths(document: dict[str, Any]) -> dict[str, str]:
     return paths
 
 
-def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = str) -> Iterator[str]:
+def session_lines(document: dict[str, Any]) -> Iterator[str]:
     """Yields the lines of a session: its sentence, its files, and what is wrong with them."""
-    yield bold(display(document["session_key"] or document["session_id"]))
+    yield display(document["session_key"] or document["session_id"])
     yield f"  {display(document['sentence'])}"
     names = {"session": "session_token", "session id": "session_id"}
     for label in ("status", *names, "project", "harness"):
@@ -114,7 +108,7 @@ def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = s
         yield f"  live: {count_noun(document['live'], 'turn')}"
     for path, code in document["verdicts"].items():
         if code != "indexed":
-            yield red(f"  {code}: {path}")
+            yield f"  {code}: {path}"
     for one in document["commits"]:
         yield f"  commit: {display(' '.join(filter(None, (one['commit'], one['subject']))))}"
     for one in document["pull_requests"]:
