@@ -56,22 +56,6 @@ def test_a_server_that_answers_wrong_or_late(server: EmbeddingServer) -> None:
     assert found.embed(["the car", "the soup"], 300.0).shape == (2, embedding_server.DIMENSIONS)
 
 
-def test_what_fails_is_made_later(vault: Vault, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled(vault, 1)
-    agent = work(vault)
-
-    def mend() -> None:
-        monkeypatch.setattr(resident, "_SECONDS", 300.0)
-        monkeypatch.setattr(resident, "_PATIENCE", 300.0)
-        server.act = embedding_server.vectors
-
-    for number, name in enumerate(("hangs", "other dimensions"), 2):
-        monkeypatch.setattr(resident, "_SECONDS", 0.3)
-        monkeypatch.setattr(resident, "_PATIENCE", 0.3)
-        server.act = FAULTS[name]
-        fails_then_goes_on(vault, agent, mend, number)
-
-
 def test_a_file_that_is_damaged(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")

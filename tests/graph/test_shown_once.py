@@ -126,17 +126,6 @@ def test_an_ending_under_another_id_is_shown_once(tmp_path: Path, order: str, di
     assert not list(vault.memory.glob("*--*.md"))
 
 
-def test_both_capture_sessions_and_each_has_one_row(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    for number in range(1, 7):
-        ident = numbered(number)["session_id"]
-        vault.session(number, session_key=ident)
-        for minute in (1, 2) if number % 3 else (1,):  # resumed: ended twice
-            ended(vault, number, f"{ident}.jsonl" if number % 2 else None, ident, minute, f"{number:016x}")
-    vault.reindex()
-    assert vault.rows("select count(*) from ledger_rows") == [(6,)] and "other program" not in vault.page()
-
-
 @pytest.mark.parametrize("compacted", [False, True])
 def test_sessions_of_a_key_that_never_changes_are_not_one(tmp_path: Path, compacted: bool) -> None:
     vault = Vault(tmp_path / "vault")
