@@ -25,8 +25,7 @@ from signet_sync import __version__, log
 from signet_sync.app import scheduler
 from signet_sync.app.answers import Answers
 from signet_sync.app.heartbeat import Heartbeat, Notifier
-from signet_sync.app.scheduler import Scheduler
-from signet_sync.app.supervisor import backoff, short
+from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.embeddings.resident import Resident
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError

@@ -16,7 +16,6 @@ import apsw
 
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.hints import list_folders, not_written_by_us, relevant
-from signet_sync.app.supervisor import DatabaseSupervisor, backoff, short
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
 from signet_sync.errors import SignetSyncError
@@ -32,6 +31,7 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.durable import private_folder
 from signet_sync.storage.locations import now_us
 from signet_sync.sync import engine
+from signet_sync.sync.database import DatabaseSupervisor
 from signet_sync.sync.store import counts, passes
 from signet_sync.sync.watcher import Watcher
 from signet_sync.sync.workspace import Outcome, Request, Workspace
@@ -60,6 +60,7 @@ MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 READER_PATIENCE = 60.0
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
+LONGEST_BACKOFF = 60.0
 FAR = 7 * 86_400.0
 # Rows derived from sessions of so many days exist before the first page; older ones are derived in idle time.
 NEWEST_DAYS = 90
@@ -382,3 +383,13 @@ class Scheduler:
             self._agents = agents
             if self.watcher.check():
                 self.everything = True
+
+
+def backoff(failures: int) -> float:
+    """Returns the seconds to wait after so many failures in a row."""
+    return float(min(2.0 ** (failures - 1), LONGEST_BACKOFF))
+
+
+def short(message: str) -> str:
+    """Shortens a message to fit into a state's line."""
+    return message if len(message) <= 160 else message[:159] + "…"

@@ -19,7 +19,7 @@ import pytest
 from agents import LINUX, Inside, Session, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
-from signet_sync.app import supervisor
+from signet_sync.app import scheduler
 from signet_sync.pages import others
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, is_suspect
@@ -155,7 +155,7 @@ def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.Mon
             raise left.pop()
         return really(workspace, request)
 
-    monkeypatch.setattr(supervisor, "LONGEST_BACKOFF", 0.1)
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
     monkeypatch.setattr(engine, "run_pass", failing)
     with Inside(vault) as agent:
         agent.wait("degraded")
@@ -174,7 +174,7 @@ def failing_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
             raise error
         return really(workspace, request)
 
-    monkeypatch.setattr(supervisor, "LONGEST_BACKOFF", 0.1)
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
     monkeypatch.setattr(engine, "run_pass", failing)
 
 
@@ -205,7 +205,7 @@ def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_
         checks.append(tables)
         really(database, tables)
 
-    for place in (sync_database, engine, supervisor):
+    for place in (sync_database, engine):
         monkeypatch.setattr(place, "examine", examine)
     failing_once(monkeypatch, apsw.ConstraintError("an index that disagrees with its table"))
     with Inside(vault) as agent:

@@ -24,13 +24,13 @@ from operation_vaults import keep
 from recovery import Ground
 from workbench import NOW, Vault, call, numbered
 
-from signet_sync.app.supervisor import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.settings import model
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.locations import now_us
+from signet_sync.sync.database import DatabaseSupervisor
 
 PAGE = 4096
 # Rows that may be newer than the backup, or are in none.
@@ -530,5 +530,5 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         file.write(bytes(size))
     assert not looked()
     later = now_us() + 25 * 3600 * 10**6
-    monkeypatch.setattr("signet_sync.app.supervisor.now_us", lambda: later)
+    monkeypatch.setattr("signet_sync.sync.database.now_us", lambda: later)
     assert looked()

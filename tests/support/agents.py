@@ -22,7 +22,7 @@ import pytest
 from signet_writer import DAEMON
 from workbench import ROOT, Vault
 
-from signet_sync.app import daemon, scheduler, supervisor
+from signet_sync.app import daemon, scheduler
 from signet_sync.app import heartbeat as app_heartbeat
 from signet_sync.app.daemon import Daemon, Installation
 from signet_sync.app.heartbeat import Notifier
@@ -328,10 +328,10 @@ def start(vault: Vault) -> Iterator[Callable[..., Agent]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the agent looks for four times a minute, it looks for all the time; what it waits for, it waits less."""
     monkeypatch.setattr(scheduler, "BEAT", 0.2)
-    monkeypatch.setattr(supervisor, "LONGEST_BACKOFF", 0.5)
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.5)
     monkeypatch.setattr(scheduler, "CHECKPOINT_AFTER", 0.2)
     monkeypatch.setattr(daemon, "ROOT_POLL", 0.1)
-    monkeypatch.setattr(supervisor, "BUSY_MS", 100)
+    monkeypatch.setattr("signet_sync.sync.database.BUSY_MS", 100)
     monkeypatch.setattr(app_heartbeat, "TOUCH", 0.05)
 
 
