@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK
-from signet_sync.llm.token_budget import TokenBudget, most_tokens, prompt_tokens
+from signet_sync.llm.token_budget import TokenBudget, prompt_tokens
 from signet_sync.settings.model_choice import ANTHROPIC
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder
@@ -97,7 +97,7 @@ class CommandProvider:
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
         system = f"{MODEL_MARK}\n{system}"
-        with _metered(self.budget, most_tokens((system, prompt), max_tokens)) as settle:
+        with _metered(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
             answer = self._answer(system, prompt)
             settle(prompt_tokens((system, prompt)) + estimate_tokens(answer))
         return answer
@@ -220,7 +220,7 @@ class HttpProvider:
             # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
             limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
             document |= {"messages": [{"role": "system", "content": system}, asked], limit: max_tokens}
-        with _metered(self.budget, most_tokens((system, prompt), max_tokens)) as settle:
+        with _metered(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
             raw = self.post(path, document, limit=ANSWER_LIMIT)
             settle(_usage(raw) or prompt_tokens((system, prompt)) + estimate_tokens(raw.decode("utf-8", "replace")))
         return _content(raw)

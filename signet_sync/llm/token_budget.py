@@ -131,11 +131,6 @@ def spent(folder: str, instant: int) -> Spent | None:
     return Spent(days.get(today, 0), month)
 
 
-def most_tokens(prompt: tuple[str, str], max_tokens: int) -> int:
-    """Returns the most tokens that a call is expected to take: the prompt, estimated generously, and the answer."""
-    return prompt_tokens(prompt) + max_tokens
-
-
 def prompt_tokens(prompt: tuple[str, str]) -> int:
     """Estimates the tokens of system and user prompt: a third more than the estimate, which may be a quarter under."""
     return sum(estimate_tokens(text) for text in prompt) * 4 // 3 + 16

@@ -18,7 +18,7 @@ from signet_sync.formats.ids import MODEL_MARK
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
-from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, most_tokens, prompt_tokens, spent
+from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, prompt_tokens, spent
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
@@ -196,7 +196,7 @@ def test_a_server_that_reports_is_believed_else_it_is_estimated(server, budget):
 
 
 def test_beyond_the_budget_nothing_is_sent(server, budget):  # noqa: F811
-    found = metered(provider(server), budget, most_tokens(ASKED, 50))
+    found = metered(provider(server), budget, prompt_tokens(ASKED) + 50)
     ask(found)
     assert len(server.seen) == 1
     with pytest.raises(BudgetSpent):
@@ -226,7 +226,7 @@ def test_what_may_have_been_worked_on_stays_spent(server, budget):  # noqa: F811
         before = left(budget)
         with pytest.raises(ProviderError):
             ask(metered(found, budget))
-        assert before - left(budget) == most_tokens(asked, 50)
+        assert before - left(budget) == prompt_tokens(asked) + 50
 
 
 def test_every_provider_has_the_budget_of_the_user():
