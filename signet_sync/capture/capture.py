@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -88,7 +88,8 @@ class CaptureResult:
 def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
-    A record that is dated after `now_us` has the time of the one before. Raises `HarnessError`.
+    A record that is dated after `now_us` has the time of the one before; where none has a time, each has its file's.
+    Raises `HarnessError`.
     """
     name, latest = os.path.basename(source.path), None if now_us is None else now_us + FUTURE_US
     if registry.keeps_database(source.harness):
@@ -96,6 +97,9 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         found = registry.reader(source.harness)(*rows, latest=latest)
     else:
         found = registry.reader(source.harness)(transcripts.lines(source.path), file_name=name, latest=latest)
+    if found.entries and found.entries[-1].at == 0:
+        at = source.mtime_ns // 1000
+        found = found._replace(entries=tuple(replace(entry, at=at) for entry in found.entries))
     found = found._replace(harness=source.harness, project=_translate_wsl_path(found.project))
     # What we asked a model goes, each question with all that follows up to the next one of a person.
     kept: list[TranscriptEntry] = []

@@ -109,6 +109,17 @@ def test_a_record_that_is_dated_ahead_is_left_out_of_the_order(vault, home):
     sound(vault)
 
 
+def test_a_transcript_without_times_is_of_its_file_s_day(vault, tmp_path):
+    path = tmp_path / "s-1.jsonl"
+    record = {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/x", "message": {"content": "Why zebrafish?"}}
+    path.write_text(json.dumps(record) + "\n")
+    os.utime(path, (1_774_000_000, 1_774_000_000))
+    assert import_(vault, "claude-code", path)["sessions"] == 1
+    (manifest,) = written(vault, "manifest")
+    assert fields(vault, manifest)["captured_at"][:10] == "2026-03-20"
+    sound(vault)
+
+
 def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home):
     folder = home / ".openclaw/agents/main/sessions"
     folder.mkdir(parents=True)
