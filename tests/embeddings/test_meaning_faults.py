@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -29,20 +28,6 @@ def made(vault: Vault) -> set[tuple[object, ...]]:
     return set(vault.rows("select text, model, rows from vectors"))
 
 
-def fails_then_goes_on(vault: Vault, agent: Resident, mend: Callable[[], object], number: int = 2) -> None:
-    """Work on a new session fails, loses no vector and makes none of it; once it is mended, all is as it should be."""
-    before = made(vault)
-    vault.session(number)
-    vault.reindex()
-    with pytest.raises(SignetSyncError):
-        work(vault, agent)
-    assert made(vault) <= before and left(vault) > 0
-    assert hits(vault, "bounded retry loop")
-    mend()
-    work(vault, agent)
-    assert left(vault) == 0 and hits(vault, "bounded retry loop")
-
-
 def test_a_server_that_answers_wrong_or_late(server: EmbeddingServer) -> None:
     """Each answer is an error in time, and no vector of it is taken."""
     choice = ModelChoice("http", "openai-compatible", "small", server.url)
@@ -67,7 +52,13 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
     whole = (folder / "model.onnx").read_bytes()
     (folder / "model.onnx").write_bytes(whole[:40])
     agent = Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
-    fails_then_goes_on(vault, agent, lambda: (folder / "model.onnx").write_bytes(whole))
+    before = made(vault)
+    with pytest.raises(SignetSyncError):
+        work(vault, agent)
+    assert made(vault) == before and left(vault) > 0 and hits(vault, "bounded retry loop")
+    (folder / "model.onnx").write_bytes(whole)
+    work(vault, agent)
+    assert left(vault) == 0 and hits(vault, "bounded retry loop")
 
 
 def test_a_question_waits_for_no_server_and_then_lets_it_rest(
