@@ -30,7 +30,6 @@ from signet_sync.formats.ids import (
     asks_model,
     is_excluded,
     is_in_model_folder,
-    is_project,
     is_session_id,
     is_shared,
 )
@@ -196,7 +195,7 @@ class _HookEvent:
         at_moment = name in MOMENTS and self.later  # only the agent is asked
         if event is None and not at_moment:
             return
-        self.project = project = cwd if isinstance(cwd, str) and is_project(cwd) else None
+        self.project = project = cwd if isinstance(cwd, str) and cwd.startswith("/") else None
         if is_in_model_folder(project) or asks_model(self.payload.get("prompt")):
             return
         settings = _read_settings(self.root, self.folder)

@@ -106,13 +106,6 @@ def _digest(value: object) -> str:
     return text
 
 
-def _scope(value: object) -> str:
-    text = _text(value)
-    if text != HASH_SCOPE:
-        raise _Wrong(f"is not {HASH_SCOPE}")
-    return text
-
-
 def _texts(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -264,7 +257,7 @@ class Content(_OfSession):
     manifest_path = _field(_text)
     source_node_id = _field(_nullable_text, None)
     content_sha256 = _field(_digest)
-    hash_scope = _field(_scope)
+    hash_scope = _field(_one_of(HASH_SCOPE))
     memory_sentence = _field(_text)
     memory_sentence_version = _field(_text)
     memory_sentence_quality = _field(_one_of("ok", "fallback"))

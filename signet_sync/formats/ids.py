@@ -56,11 +56,6 @@ def is_excluded(project: str | None, patterns: Sequence[str], environ: Mapping[s
     return any(fnmatchcase(path if by_path else name, one) for name, path in folders for one, by_path in wanted)
 
 
-def is_project(value: object) -> bool:
-    """Returns whether this may be a session's project: an absolute path, whatever it contains."""
-    return isinstance(value, str) and value.startswith("/")
-
-
 def storable_text(text: str) -> str:
     """Returns what UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
     return well_formed(text).replace("\0", "\ufffd")
