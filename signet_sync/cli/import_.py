@@ -21,7 +21,7 @@ from signet_sync.cli.parsing import OfWorkspace, SharedOption, command
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.ids import agent_for, require_agent
 from signet_sync.formats.paths import display
-from signet_sync.migration import others, signet
+from signet_sync.migration import claude_mem, signet
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
 from signet_sync.text.phrases import count_noun
@@ -208,10 +208,8 @@ def restore(context: Context, session: str, harness: str) -> None:
 _HELP = """Bring over what another program remembers, each thing once.
 
 \b
-signet           PATH is a memories.db, or the workspace that has one (default: this one)
-claude-mem       observations and session summaries: PATH is claude-mem.db, or its folder
-basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
-openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
+signet      PATH is a memories.db, or the workspace that has one (default: this one)
+claude-mem  observations and session summaries: PATH is claude-mem.db, or its folder
 
 Repeated, the command brings what is new since. Secrets are redacted, and everything is accounted for. Nothing but
 PATH is opened, a database read-only. Sessions that Signet removed are removed here, after a question.
@@ -221,7 +219,7 @@ A backup is written before; `backup restore FILE --replace` goes back to its mem
 
 
 @command("--dry-run", "--yes", "--now", "--json", help=_HELP, short_help="Bring over what another program remembers.")
-@click.argument("program", type=click.Choice(["signet", *others.READERS]), metavar="PROGRAM")
+@click.argument("program", type=click.Choice(["signet", "claude-mem"]), metavar="PROGRAM")
 @click.argument("path", required=False)
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
 def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
@@ -231,7 +229,7 @@ def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes
     if path is None:
         raise click.UsageError(f"migrate {program} needs a PATH")
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = others.bring(workspace, program, path, context.now_us, write=not dry_run)
+        found = claude_mem.migrate(workspace, path, context.now_us, write=not dry_run)
     context.answer(found.document(), lambda: _show_report(context, found))
     return 0
 

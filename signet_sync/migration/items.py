@@ -15,7 +15,6 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, clean_text, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
-FILES = "files"
 EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {LONGEST:,} characters"
@@ -34,7 +33,7 @@ class Item(NamedTuple):
     """A thing that another program remembers, in its own words; it is sanitized when it is written.
 
     `account` is its table or file in the report, `origin` the session or program that it comes from. `left` says why it
-    is not brought. A file that is not read has the account `FILES`, and its path as text.
+    is not brought.
     """
 
     account: str

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from signet_sync.capture.harnesses.reader import JsonLines
-from signet_sync.capture.transcripts import lines
+from signet_sync.capture.transcripts import lines, require_own_file, unreadable
 from signet_sync.errors import Halted, HarnessError, UsageError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
 from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Item, Left, Report, Row, time_of
-from signet_sync.migration.others import Format, opened
 from signet_sync.migration.signet_rows import DELETED, OF_ONE, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.database import foreign
 from signet_sync.storage.database.foreign import ForeignDatabase
 from signet_sync.sync import engine
 from signet_sync.sync import tombstones as tombstones_files
@@ -29,7 +29,29 @@ from signet_sync.text.phrases import count_noun
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 _COLUMNS = {signet_tombstones.TABLE: signet_tombstones.COLUMNS, **signet_rows.COLUMNS}
+# What is read of a program's database, and the table and columns by which it is recognised.
+Format = tuple[str, Mapping[str, tuple[str, ...]], str, tuple[str, ...]]
 SIGNET: Format = ("Signet", _COLUMNS, "memories", ("id", "content"))
+
+
+@contextmanager
+def opened(path: str, written: Format) -> Iterator[ForeignDatabase]:
+    """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    try:
+        require_own_file(path, os.lstat(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    program, columns, known, needed = written
+    with foreign.reading(path, program, columns) as database:
+        # Another program's, an unknown version and a damaged file are refused before anything is brought.
+        if not database.columns(known) >= {*needed}:
+            what = f"it has no table `{known}` with {' and '.join(needed)}"
+            hint = f"name {program}'s own database; if it is, upgrade signet-sync"
+            raise HarnessError(what, path=path, hint=hint, code="database-unknown")
+        if not all(database.is_sound(table) for table in database.tables if table in columns):
+            raise foreign.make_damage_error(path, program)
+        yield database
 
 
 def find_database(root: str, given: str | None) -> str:

@@ -22,8 +22,7 @@ from workbench import NOW, Vault, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.ids import token_of
-from signet_sync.migration.others import opened
-from signet_sync.migration.signet import SIGNET
+from signet_sync.migration.signet import SIGNET, opened
 
 SECRET = "ghp_" + some(Random(24), 36)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
-from other_memories import SOURCES
+from other_memories import lay
 from session_inputs import end
 from transcript_builder import claude
 from workbench import NOW, Answer, Vault, cast, numbered, path_of
@@ -219,7 +219,7 @@ def furnish(vault: Vault) -> None:
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     talk = claude("Bound the loop of src/queue.py of lantern.", session=TALK, project="/home/ada")
     (folder / "transcript.jsonl").write_text(talk)
-    SOURCES["claude-mem"].lay(folder)
+    lay(folder)
     vault.call("checkpoint", "first")
     assert vault.call("backup", "create", str(folder / "file.backup"), "--now", NOW).code == 0
     changed = path_of(number=2)
