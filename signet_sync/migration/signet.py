@@ -1,4 +1,4 @@
-"""Brings over what Signet's database of any version remembers: removals first, then sessions, memories, entities."""
+"""Brings over what Signet's database of any version remembers: removals first, then sessions and memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
-from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Item, Left, Report, Row, time_of
+from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Left, Report, Row, time_of
 from signet_sync.migration.signet_rows import DELETED, OF_ONE, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
@@ -129,10 +129,6 @@ class SignetMigration:
         self.removed = RemovedSessions(workspace)
         self.sessions = SessionBringer(workspace, report, self.removed, now_us, write=write)
         self.memories = MemoryWriter(workspace, report, now_us, write=write)
-        # Why each memory was left, "" for those that are here: what is said of names repeats them.
-        self._left: dict[str, str] = {}
-        # Hashes of agents and words that were brought, or are here: nothing comes twice under two names.
-        self._told: set[int] = set()
         self._ended: set[tuple[str, str]] = set()  # names of sessions that Signet ended
 
     def removals(self) -> list[Tombstone]:
@@ -161,7 +157,6 @@ class SignetMigration:
         self._transcripts_and_summaries()
         self._transcript_files()
         self._memories()
-        self._entities()
         self._head()
         self.memories.finish()
 
@@ -257,57 +252,19 @@ class SignetMigration:
                 of_memory.setdefault(row["memory_id"] or "", []).append(key)
         for row in self.signet.rows("memories"):
             with self.report.accounted("memories") as account:
-                memory_id = row["id"] or ""
-                names = [*filter(None, [row["source_id"]]), *of_memory.get(memory_id, [])]
-                try:
-                    if any(self.removed.covers(agent_of(row), name) for name in names):
-                        raise Left(DELETED if is_set(row["is_deleted"]) else OF_REMOVED)
-                    item = signet_rows.memory(row, now_us=self.now_us)
-                    if ref := self.sessions.called(item.agent_id, *names):
-                        item = item._replace(origin=(ref.session_token, ref.session_id))
-                    account.is_new = self._bring(item)
-                except Left as why:
-                    self._left[memory_id] = str(why)
-                    raise
-                self._left.setdefault(memory_id, "")
-
-    def _entities(self) -> None:
-        entities: dict[str, Row] = {}
-        for row in self.signet.rows("entities"):
-            entities.setdefault(row["id"] or "", {**row, "description": None})  # which may be long
-            with self.report.accounted("entities") as account:
-                self._require_not_removed(row)
-                account.is_new = self._bring(signet_rows.describe_entity(row, now_us=self.now_us), row["description"])
-        aspects = {row["id"]: row for row in self.signet.rows("entity_aspects")}
-        for row in self.signet.rows("entity_attributes"):
-            with self.report.accounted("entity_attributes") as account:
-                aspect = aspects.get(row["aspect_id"], {})
-                entity = entities.get(aspect.get("entity_id") or "")
-                if entity is None or agent_of(entity) != agent_of(row):
-                    raise Left("it belongs to nothing that is there")
-                self._require_not_removed(row)
-                of_memory = self._left.get(row["memory_id"]) if row["memory_id"] else None
-                if of_memory:
-                    raise Left(of_memory)
-                item = signet_rows.attribute(row, entity, aspect, now_us=self.now_us)
-                account.is_new = of_memory is None and self._bring(item, row["content"])
+                names = [*filter(None, [row["source_id"]]), *of_memory.get(row["id"] or "", [])]
+                if any(self.removed.covers(agent_of(row), name) for name in names):
+                    raise Left(DELETED if is_set(row["is_deleted"]) else OF_REMOVED)
+                item = signet_rows.memory(row, now_us=self.now_us)
+                if ref := self.sessions.called(item.agent_id, *names):
+                    item = item._replace(origin=(ref.session_token, ref.session_id))
+                account.is_new = self.memories.bring(item)
 
     def _head(self) -> None:
         """Brings what stands on the page that Signet's own reflection keeps."""
         for row in self.signet.rows("memory_head_entries"):
             with self.report.accounted("memory_head_entries") as account:
-                account.is_new = self._bring(signet_rows.head_entry(row, now_us=self.now_us))
-
-    def _bring(self, item: Item, words: str | None = None) -> bool:
-        """Brings a memory, unless its words were brought already; returns whether. Raises `Left`."""
-        told = hash((item.agent_id, " ".join((words or item.text).split()).casefold()))
-        is_new = told not in self._told and self.memories.bring(item)
-        self._told.add(told)
-        return is_new
-
-    def _require_not_removed(self, row: Row) -> None:
-        if self.removed.covers(agent_of(row), row["source_id"] or ""):
-            raise Left(OF_REMOVED)
+                account.is_new = self.memories.bring(signet_rows.head_entry(row, now_us=self.now_us))
 
 
 def _key_of_one(row: Row) -> str:

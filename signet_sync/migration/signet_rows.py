@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left, Row, list_items, time_of
-from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.text.sentences import flatten
 
 DELETED = "forgotten in Signet"
 NOT_ACTIVE = "superseded or archived in Signet"
@@ -29,10 +26,6 @@ COLUMNS = {
         "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
         " scope agent_id visibility superseded_by stale_at",
         "memory_head_entries": "agent_id canonical_text status updated_at",
-        "entities": "id name entity_type description created_at agent_id status archived_at source_id",
-        "entity_aspects": "id entity_id agent_id name status archived_at",
-        "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id"
-        " archived_at",
     }.items()
 }
 
@@ -93,26 +86,6 @@ def memory(row: Row, *, now_us: int) -> Item:
     return item._replace(private=private, pinned=is_set(row.get("pinned")))
 
 
-def describe_entity(row: Row, *, now_us: int) -> Item:
-    """Returns what is said of an entity itself. Raises `Left`."""
-    what, said = _words(row.get("entity_type")), (row.get("description") or "").strip()
-    if not (said or row.get("bytes")):
-        raise Left("nothing is said of it but its name")
-    shown = f"{_name_of(row)} ({what})" if what else _name_of(row)
-    kind = "person" if what == "person" else "note"
-    return _item("entities", row, f"{shown}: {said}", now_us, kind, [what] if what else [])
-
-
-def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Item:
-    """Returns what is said of an entity under an aspect. Raises `Left`."""
-    if not (_is_active(entity) and _is_active(aspect)):
-        raise Left(NOT_ACTIVE)
-    kind = "constraint" if _words(row.get("kind")) == "constraint" else "note"
-    said, under = (row.get("content") or "").strip(), _words(aspect.get("name"))
-    shown = f"{_name_of(entity)}, {under}" if under else _name_of(entity)
-    return _item("entity_attributes", row, f"{shown}: {said}" if said else "", now_us, kind)
-
-
 def is_of_several(row: Row) -> bool:
     """Returns whether a summary is of several sessions."""
     return (row["kind"] or "").strip() in ("arc", "epoch") or (row["depth"] or "0").strip() != "0"
@@ -131,11 +104,3 @@ def _item(table: str, row: Row, text: str, now_us: int, kind: str, tags: Sequenc
         raise Left(TOO_LONG)
     at_us = time_of(row, "latest_at", "created_at", "updated_at", now_us=now_us)
     return Item(table, text, at_us, kind, tags, agent_id, origin=SIGNET)
-
-
-def _name_of(entity: Row) -> str:
-    return flatten(sanitize_line(entity.get("name") or ""), 200) or "(no name)"
-
-
-def _words(text: str | None) -> str:
-    return " ".join(re.sub(r"[_-]+", " ", sanitize_line(text or "")).lower().split())[:80]

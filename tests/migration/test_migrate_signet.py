@@ -57,9 +57,8 @@ def assert_accounted(document: Any, made: Made) -> None:
 _LINES = "memory/codex/transcripts/transcript.jsonl"
 # What follows from the rest, or holds nothing that a person would miss.
 _ELSEWHERE = (
-    "agents", "summary_jobs", "memory_entity_mentions", "memory_artifacts", "memory_history",
-    "session_summary_children", "session_summary_memories", "entity_aspects", "transcript_capture_jobs",
-    "memory_thread_heads", "entity_dependencies",
+    "agents", "summary_jobs", "memory_artifacts", "memory_history", "session_summary_children",
+    "session_summary_memories", "transcript_capture_jobs", "memory_thread_heads",
 )  # fmt: skip
 
 
@@ -78,7 +77,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert_accounted(done, made)
     assert brought(done) == {
         "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
-        "session_summaries": 2, "memories": 10, "entities": 3, "entity_attributes": 4,
+        "session_summaries": 2, "memories": 10,
     }  # fmt: skip
     assert done["tables"]["session_summaries"]["left"] == {"of several sessions, which are brought": 3}
     assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
@@ -262,15 +261,12 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     database.memory(1, "Ada keeps zqxsecretive things.")
     database.memory(2, "Ada keeps zqxsecretive words.", source_id="key-1")
     database.put("memory_thread_heads", agent_id="default", thread_key="t", session_key="key-1", sample="zqxsecretive")
-    database.put("entities", id="e", name="Ada", description="Of the moon.")
-    database.put("entity_aspects", id="a", entity_id="e", name="habits")
-    database.put("entity_attributes", id="t", aspect_id="a", memory_id="mem-1", content="zqxsecretive.")
     database.close()
     (vault.memory / "codex/transcripts").mkdir(parents=True)
     line = turn(session_key="key-1", session_id="id-1", content="zqxsecretive")
     (vault.memory / "codex/transcripts/transcript.jsonl").write_text(f"{line}\n")
     done = migrate(vault)
-    assert brought(done) == {"memory_artifact_tombstones": 1, "entities": 1}
+    assert brought(done) == {"memory_artifact_tombstones": 1}
     assert vault.hits("zqxsecretive") == [] and vault.call("recall", "zqxsecretive", "--json").json["hits"] == []
 
 
@@ -371,7 +367,7 @@ def _torn(path: Path) -> None:
 def _torn_late(path: Path) -> None:
     """A page of a table that is read after others were brought."""
     connection = apsw.Connection(str(path))
-    page = connection.execute("select rootpage from sqlite_schema where name = 'entity_attributes'").get
+    page = connection.execute("select rootpage from sqlite_schema where name = 'memories'").get
     size = connection.execute("pragma page_size").get
     connection.close()
     with path.open("r+b") as handle:

@@ -26,19 +26,12 @@ COLUMNS: dict[str, str] = {
     "session_summary_children": "parent_id child_id ordinal",
     "session_summary_memories": "summary_id memory_id",
     "memory_thread_heads": "agent_id thread_key label project session_key latest_at sample updated_at",
-    "entities": "id name entity_type description created_at agent_id pinned source_id status archived_at",
-    "entity_aspects": "id entity_id agent_id name status archived_at",
-    "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id "
-    "archived_at",
-    "entity_dependencies": "id source_entity_id target_entity_id agent_id dependency_type created_at status",
     "transcript_capture_jobs": "id agent_id session_key session_id status",
     "agents": "id name read_policy policy_group created_at updated_at",
     "summary_jobs": "id status payload",
 }
 YOUNGER = {
     "memories": {"scope", "agent_id", "visibility"},
-    "entities": {"agent_id", "pinned", "status", "archived_at", "source_id"},
-    "entity_attributes": {"superseded_by", "archived_at", "source_id"},
 }
 # What versions after August 2026 have more, by the newest migration that is known.
 NEWER = {
@@ -46,7 +39,7 @@ NEWER = {
     "session_transcripts": "completed_at content_hash source_id",
     "memory_head_entries": "entry_id agent_id canonical_text status created_at updated_at",
 }
-YOUNGER_TABLES = {"agents", "memory_thread_heads", "entity_dependencies", "summary_jobs"}
+YOUNGER_TABLES = {"agents", "memory_thread_heads", "summary_jobs"}
 AT = "2026-02-{day:02d}T{hour:02d}:00:00.000Z"
 HARNESSES = ("codex", "opencode", "claude-code")
 TYPES = ("fact", "decision", "preference", "procedural", "constraint")
@@ -163,8 +156,6 @@ def build(root: Path, *, older: bool = False, wal: bool = True) -> Made:
             )  # fmt: skip
             signet.put("session_summary_children", parent_id="arc-1", child_id=f"sum-{number}", ordinal=number)
     _summaries(signet)
-    for number in range(4):
-        _entity(signet, number)
     for agent, policy, group in (("default", "isolated", None), ("scout", "shared", None), ("ops", "group", "crew")):
         signet.put("agents", id=agent, name=agent, read_policy=policy, policy_group=group)
     signet.put("summary_jobs", id="j1", status="done")
@@ -182,23 +173,6 @@ def _summaries(signet: Database) -> None:
         signet.put("session_summary_children", parent_id=parent, child_id=child, ordinal=0)
     signet.put("memory_thread_heads", agent_id="default", thread_key="lantern", label="lantern", latest_at=at(21),
                sample=f"The thread of {word('head', 1)} goes on in March.")  # fmt: skip
-
-
-def _entity(signet: Database, number: int) -> None:
-    name = f"Keeper {word('name', number)}"
-    signet.put("entities", id=f"ent-{number}", name=name, entity_type="person" if number % 2 else "project",
-               description=f"Looks after {word('desc', number)}." if number % 4 else None, created_at=at(number),
-               agent_id="default", pinned=int(number == 1), status="active")  # fmt: skip
-    signet.put("entity_aspects", id=f"asp-{number}", entity_id=f"ent-{number}", agent_id="default", name="habits",
-               status="active")  # fmt: skip
-    signet.put("entity_attributes", id=f"att-{number}", aspect_id=f"asp-{number}", agent_id="default", kind="attribute",
-               content=f"Reads {word('attr', number)} before dawn.", created_at=at(number),
-               status="active")  # fmt: skip
-    if number:
-        signet.put("entity_dependencies", id=f"dep-{number}", source_entity_id=f"ent-{number}",
-                   target_entity_id=f"ent-{number - 1}", agent_id="default", dependency_type="depends_on",
-                   created_at=at(number), status="active")  # fmt: skip
-    signet.made.asked.append(("default", word("attr", number)))
 
 
 def turn(**values: Any) -> str:
