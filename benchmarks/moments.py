@@ -2,7 +2,7 @@
 
 `python -m benchmarks.moments FOLDER` replays every call of labelled sessions in their order, each with what the earlier
 sessions of its project stated, and prints how many of 1,000 calls something was said, and what, to read and judge.
-Then eighteen planted attempts, each in a session after the one that stated it: how many of them something was said.
+Then thirty planted attempts, each in a session after the one that stated it: how many of them something was said.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.digest import read_sessions
 from signet_sync.capture.injections import Moment
 from signet_sync.digest.deeds import EDITORS, SHELLS
 from signet_sync.digest.record import Record
-from signet_sync.digest.statements import Item, statements
+from signet_sync.digest.statements import Item, list_worked, statements
 from signet_sync.digest.summary import item_line
 from signet_sync.digest.turns import ToolCall
 from signet_sync.pages.hook_context import names
@@ -25,7 +25,59 @@ from signet_sync.pages.store.views import AT_MOMENTS
 from signet_sync.text.sentences import unescape
 
 HEAD = "## {} · 2026-03-01T10:00:00.000Z\n\n{}\n\n"
+FAILED = "- `Bash` · 2026-03-01T10:00:01.000Z · `{}` · failed\n  ```\n  {}\n  ```\n\n"
+RAN = "- `Bash` · 2026-03-01T10:00:02.000Z · `{}`\n\n"
 
+# What failed, how, what worked in its place; and what is tried again.
+TRIED = (
+    (
+        "rtk bun run test",
+        "error: unrecognized subcommand 'bun'",
+        "bun run test",
+        "cd /w/app && rtk bun run test 2>&1 | tail -40",
+    ),
+    ("python scripts/seed.py", "zsh: command not found: python", "python3 scripts/seed.py", "python scripts/seed.py"),
+    (
+        "npm run typecheck",
+        "npm error Missing script: typecheck",
+        "npm run check-types",
+        "npm run typecheck && npm run lint",
+    ),
+    ("ruff --fix src", "error: unexpected argument '--fix' found", "ruff check --fix src", "ruff --fix src"),
+    (
+        "docker-compose up -d db",
+        "bash: docker-compose: command not found",
+        "docker compose up -d db",
+        "docker-compose up -d db",
+    ),
+    (
+        "cargo test parser --lib",
+        "error: no library targets found in package",
+        "cargo test parser",
+        "cargo test parser --lib",
+    ),
+    (
+        "go run cmd/seed.go",
+        "go: go.mod file not found in current directory",
+        "go run ./cmd/seed.go",
+        "go run cmd/seed.go",
+    ),
+    (
+        "pnpm --filter web add zod@*",
+        "zsh: no matches found: zod@*",
+        "pnpm --filter web add zod",
+        "pnpm --filter web add zod@*",
+    ),
+    ("git push origin main", "remote: error: GH006: Protected branch update failed", "", "git push origin main"),
+    ("terraform apply -auto", "Error: flag provided but not defined: unknown flag -auto", "", "terraform apply -auto"),
+    (
+        "kubectl rollout undo web",
+        "error: unknown command undo web",
+        "kubectl rollout undo deployment/web",
+        "kubectl rollout undo web",
+    ),
+    ("make migrate-up", "make: *** No rule to make target 'migrate-up'", "make -C db migrate-up", "make migrate-up"),
+)
 # What was handed over or decided, and the call that it is about: an edit of a file, a command, or a command's error.
 STATED = (
     (
@@ -128,6 +180,12 @@ def moments_of(text: str) -> Iterator[Moment]:
                         yield Moment("", step.detail, step.printed or "failed")
 
 
+def still_open(known: Sequence[StatementView], text: str) -> list[StatementView]:
+    """What is still said after a session: no dead end whose command worked there."""
+    worked = tuple(f'"{command}" ' for command in list_worked(Record(text).turns))
+    return [view for view in known if view.kind != "tried" or not view.text.startswith(worked)]
+
+
 def replay(folder: Path) -> tuple[int, list[str]]:
     """How many calls sessions made, and what was said at which."""
     sessions = sorted(read_sessions(folder, folder), key=lambda one: str(one.labels.get("started_at")))
@@ -145,7 +203,7 @@ def replay(folder: Path) -> tuple[int, list[str]]:
                     when = "after it failed" if moment.error else "before"
                     told.append(f"{session.name}: {at[:160]}\n    {when}: {view.kind} ({view.speaker}): {view.text}")
                     break
-        known[project] = [*views(session.text, day), *known[project]]
+        known[project] = [*views(session.text, day), *still_open(known[project], session.text)]
     return calls, told
 
 
@@ -153,6 +211,15 @@ def planted() -> list[str]:
     """The planted attempts at which nothing was said."""
     missed = []
     begun = HEAD.format("User", "please go on with the work on the app")
+    for failed, printed, worked, again in TRIED:
+        text = (
+            begun
+            + FAILED.format(failed, printed)
+            + (RAN.format(worked) if worked else "")
+            + HEAD.format("Assistant", "Done.")
+        )
+        if not any(names(view, Moment("", again, "")) for view in views(text)):
+            missed.append(again)
     for said, path, command, error in STATED:
         text = begun + HEAD.format("Assistant", f"The work is done and tested.\n\n{said}")
         if not any(names(view, Moment(path, command, error)) for view in views(text)):
@@ -169,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     often = 1000 * len(told) / max(calls, 1)
     print(f"{calls:,} calls, {len(told)} times something was said: {often:.1f} in 1,000 (goal ≤ 5)")
     missed = planted()
-    count = len(STATED)
+    count = len(TRIED) + len(STATED)
     print(f"planted: {count - len(missed)} of {count} (goal ≥ 15)", *(f"  silent: {one}" for one in missed), sep="\n")
 
 

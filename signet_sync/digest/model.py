@@ -183,7 +183,7 @@ def _document(answer: str) -> dict[str, Any]:
 
 def _item(given: dict[str, Any], asked: ModelQuestion, relayed: Relayed) -> Item:
     kind, turn, quote = (given.get(name) for name in ("kind", "turn", "quote"))
-    if kind not in get_args(Kind):
+    if kind == "tried" or kind not in get_args(Kind):
         raise _Refused("an unknown kind")
     if type(turn) is not int or not isinstance(quote, str):
         raise _Refused("its turn is no number or its quote no text")

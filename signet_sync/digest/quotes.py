@@ -1,7 +1,8 @@
 """Quotes a session: its last reports and what its person said, each with speaker, turn and time.
 
 A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
-Beside them stand its deeds, by whose words a step of an earlier session is known to be done.
+Beside them stand its deeds, by whose words a step of an earlier session is known to be done, and the commands that
+worked, which are no dead ends any more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.record import Record, record_of
 from signet_sync.digest.reports import drop_note, list_sentences, note_lines
+from signet_sync.digest.statements import list_worked
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.chunking import OUR_HEAD, is_ours
@@ -16,33 +18,35 @@ from signet_sync.text.phrases import Quote
 
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
 MESSAGES = 32  # of the person, the newest
-DEEDS = 60
+DEEDS, WORKED = 60, 200
 _PASTED = 24  # characters of a sentence that are known again
 _LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
 class SessionWords(NamedTuple):
-    """The quotes of a session in the order of what was said, and its deeds.
+    """The quotes of a session in the order of what was said, its deeds, and the commands that worked.
 
     A deed is a line: the title of a commit, behind branch and name where git printed them, or of a pull request.
     """
 
     quotes: tuple[Quote, ...]
     deeds: tuple[str, ...] = ()
+    worked_commands: tuple[str, ...] = ()
 
 
 def words_of(transcripts: Sequence[str]) -> SessionWords:
     """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
-    deeds = dict[str, None]()
+    deeds, commands = dict[str, None](), dict[str, None]()
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
         record = record_of(transcript)
         lines = record.text.split("\n") if is_ours(record.text) else ()  # other forms have no times
         found[:0] = _quotes(record, lines, MESSAGES - said, REPORTS - (len(found) - said))
         deeds |= dict.fromkeys(_deeds(record))
-    return SessionWords(tuple(found), tuple(deeds)[:DEEDS])
+        commands |= list_worked(record.turns)
+    return SessionWords(tuple(found), tuple(deeds)[:DEEDS], tuple(commands)[-WORKED:])
 
 
 def _deeds(record: Record) -> Iterator[str]:

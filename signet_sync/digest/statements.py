@@ -1,23 +1,23 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, lines that the person labelled, and what the agent hands over. All else is a quote:
-"always" and "never", an agent's labelled lists and admissions were right in three of ten cases of real sessions.
+Options that the person picked, lines that the person labelled, what the agent hands over, and dead ends. All else is a
+quote: "always" and "never", an agent's labelled lists and admissions were right in three of ten cases of real sessions.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.deeds import Printed
+from signet_sync.digest.deeds import SHELLS, Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.turns import SpokenMessage, Turn
+from signet_sync.digest.turns import SpokenMessage, ToolCall, Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
-Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"]
+Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note", "tried"]
 
 ITEMS = 24
 _NOTED = 30  # turns whose hand-overs are read
@@ -64,7 +64,7 @@ def statements(record: Record) -> list[Item]:
         )
         if len(kept) < ITEMS and not same and not relayed.holds(item):
             kept.append(item)
-    return kept
+    return kept + _list_dead_ends(record)
 
 
 def _list_picked(record: Record) -> Iterator[Item]:
@@ -139,3 +139,93 @@ class Relayed:
 def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
     yield from own.get(turn.number, ())
     yield from (step.text for step in turn.steps if isinstance(step, SpokenMessage))
+
+
+# ── dead ends: what could not work as it was tried, and what was done in its place ──
+# From calls and what they gave back. That a test or a build fails is work, no dead end, and so is what worked later as
+# it stands, in its session or another (`statements.validity`). No words of a tool are told: how it failed is one of a
+# few phrases of ours.
+
+
+_COMMAND, _CHAIN = 120, 400  # characters of a command, and of several
+_LAST = 4  # lines in which a pipe leaves the error of what is before it
+_NEAR = 8  # commands after a failure, among which is what was done in its place
+_BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
+_BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
+_JOINED = late(r"&&|;|\||\n|\\n|<<|\"")
+_TOKEN = late(r"[\w@./:~]{3,}")
+_NOT_FOUND = "command not found"  # in this shell alone, unless something else worked
+_HOW = {
+    "is not a command here": late(
+        r"(?i)command not found|not recognized as an? |unrecognized (?:sub)?command|is not an? \w+ command"
+        r"|unknown (?:sub)?command|no such (?:sub)?command|missing script|script not found|executable file not found"
+    ),
+    "has no such option": late(
+        r"(?i)(?:illegal|unknown|invalid|unrecognized|unsupported|unexpected|no such) (?:option|flag|argument|switch)"
+        r"|unknown shorthand flag|bad option|no library targets found"
+    ),
+    "works in another folder": late(
+        r"(?i)could not find `?(?:cargo\.toml|package\.json|go\.mod|pom\.xml)|go\.mod file not found"
+        r"|no rule to make target|not a git repository|ERR_PNPM_NO_IMPORTER"
+    ),
+    "needs what is not installed": late(r"(?i)no module named|cannot find module|modulenotfounderror|not installed"),
+    "is expanded by the shell": late(r"no matches found:|event not found"),
+}
+
+
+def core_of(command: str) -> str:
+    """Returns what a command line runs: without the folder and variables before it, and where its output goes."""
+    return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
+
+
+def list_worked(turns: Iterable[Turn]) -> dict[str, None]:
+    """Returns what command lines ran that worked, each command of a chain; in their order.
+
+    Where a pipe may hide how a command ended, what it printed must not tell of a failure.
+    """
+    found = dict[str, None]()
+    for _, call in _list_commands(turns):
+        if not (call.failed or "<<" in call.detail or ("|" in call.detail and _how_failed(call.output[-_LAST:]))):
+            found |= dict.fromkeys(filter(_is_plain, map(core_of, call.detail.split("&&"))))
+    return found
+
+
+def _list_dead_ends(record: Record) -> list[Item]:
+    calls = list(_list_commands(record.turns))
+    worked = list_worked(record.turns) if any(call.failed for _, call in calls) else {}
+    found: dict[str, Item] = {}
+    for place, (turn, call) in enumerate(calls, start=1):
+        core = core_of(call.detail) if call.failed else ""
+        how = _how_failed(call.output) if _is_plain(core) and core not in worked else ""
+        instead = _find_instead(core, calls[place : place + _NEAR]) if how else ""
+        if how and (instead or _NOT_FOUND not in call.printed):
+            text = f'"{core}" {how}' + (f'; "{instead}" worked' if instead else "")
+            found.setdefault(text, Item("tried", text, "agent", record.lines[turn][1], turn, "tried"))
+    return list(found.values())
+
+
+def _list_commands(turns: Iterable[Turn]) -> Iterator[tuple[int, ToolCall]]:
+    for turn in turns:
+        for step in turn.steps:
+            if isinstance(step, ToolCall) and step.tool in SHELLS and len(step.detail) <= _CHAIN:
+                yield turn.number, step
+
+
+def _how_failed(output: Sequence[str]) -> str:
+    printed = "\n".join(output)
+    return next((phrase for phrase, pattern in _HOW.items() if pattern.search(printed)), "")
+
+
+def _is_plain(core: str) -> bool:
+    return 3 < len(core) <= _COMMAND and _JOINED.search(core) is None
+
+
+def _find_instead(core: str, after: Iterable[tuple[int, ToolCall]]) -> str:
+    """Returns the command that did in the place of another what that could not: the next one with half of its words."""
+    wanted = set(_TOKEN.findall(core.replace("-", " ")))
+    for _, call in after:
+        other = "" if call.failed else core_of(call.detail)
+        words = set(_TOKEN.findall(other.replace("-", " ")))
+        if other != core and _is_plain(other) and 2 * len(wanted & words) >= max(len(wanted), len(words), 1):
+            return other
+    return ""

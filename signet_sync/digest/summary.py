@@ -37,7 +37,7 @@ OUTCOME, ITEMS, FILES = 800, 800, 500
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
 _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
-    ("Preferences", "preference"), ("Notes", "note"),
+    ("Preferences", "preference"), ("Notes", "note"), ("Tried", "tried"),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 
-Kind = Literal["decision", "constraint", "preference", "person", "blocker", "question", "note", "next"]
+Kind = Literal["decision", "constraint", "preference", "person", "blocker", "question", "note", "next", "tried"]
 # Who says it: a person, the agent, or a foreign file whose author is not known.
 Speaker = Literal["person", "agent", "file"]
 # Whether it still holds (`statements.validity`).

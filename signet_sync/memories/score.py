@@ -16,7 +16,7 @@ from signet_sync.formats.timestamps import DAY, iso
 # blocker costs more than missing a note. Memories of any type, and entity files, weigh as much as a thread.
 WEIGHTS: dict[str, float] = {
     "thread": 1.0, "blocker": 0.9, "next": 0.8, "constraint": 0.8, "decision": 0.8, "preference": 0.7,
-    "person": 0.6, "question": 0.6, "note": 0.5,
+    "person": 0.6, "question": 0.6, "note": 0.5, "tried": 0.5,
 }  # fmt: skip
 REMEMBERED = 1.0
 
@@ -29,7 +29,7 @@ MOST_ACCESSES = 1 << 20
 # Days after which a thing of a kind counts half as much, unless it is pinned; a thread or a next step is soon of the
 # past, a constraint or a preference seldom.
 HALF_LIVES: dict[str, float] = {
-    "thread": 14.0, "next": 14.0, "blocker": 14.0, "question": 21.0, "note": 45.0, "decision": 90.0,
+    "thread": 14.0, "next": 14.0, "blocker": 14.0, "question": 21.0, "note": 45.0, "tried": 45.0, "decision": 90.0,
     "constraint": 180.0, "preference": 365.0, "person": 180.0,
 }  # fmt: skip
 # For any other kind, in days.

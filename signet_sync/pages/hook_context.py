@@ -197,8 +197,6 @@ _TEXT = 240  # characters of a statement
 # A name that a file of many folders has says nothing without its folder.
 _DISTINCT = late(r"[\w]+[_-][\w.]+|[a-z]+[A-Z]\w+|\w{13,}")
 _QUOTED = late(r"\"([^\"]{4,200})\"")
-_BEFORE = late(r"^(?:(?:cd|export|source) [^;&|]+(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+)+")
-_BEHIND = late(r"(?:\s*(?:2>&1|2?>\s*/dev/null|\|\s*(?:tail|head|grep)\b[^|;&]*|\|\| true))+\s*$")
 _PARTS = late(r"&&|\|\||;|\n|\|")
 _LOOKS = frozenset("ls cat cd echo grep rg find sed head tail pwd wc which git rm mv cp mkdir touch sleep true".split())
 # What names an error and nothing else: ERR_PNPM_UNEXPECTED_STORE, TS2352, E0308.
@@ -209,7 +207,7 @@ _QUOTE = 14  # characters of a statement's quote that an error has
 def answer_moment(session: HookSession, moment: Moment) -> Injection:
     """Returns what is known of exactly this file, command or error, between marks; "" for nothing.
 
-    A standing statement has to name it; each once a session.
+    A standing statement or a dead end has to name it; each once a session.
     """
     if not session.id or session.shared or not session.project:
         return Injection("")
@@ -231,8 +229,8 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
                 break
     if view is None:
         return Injection("")
-    day = short_day(view.latest_us, day_start(now_us))
-    line = f"- {view.kind} ({view.speaker}), {day}: {plain(view.text, _TEXT)}{mark}"
+    who = "" if view.kind == "tried" else f" ({view.speaker})"
+    line = f"- {view.kind}{who}, {short_day(view.latest_us, day_start(now_us))}: {plain(view.text, _TEXT)}{mark}"
     text = context.wrap(neutral(f"{line} {handle(view.id)}"), session.root, session.program)
     if estimate_tokens(text) > MOMENT_BUDGET:
         return Injection("")
@@ -250,8 +248,11 @@ def names(view: StatementView, moment: Moment) -> bool:
     """Returns whether a statement names exactly the file, the command or the error of a moment."""
     if moment.error and _names_error(view.text, moment):
         return True
+    tried = _QUOTED.match(view.text) if view.kind == "tried" else None
     if moment.command:
-        return _names_command(view.text, moment.command)
+        return _names_command(view.text, moment.command, tried[1] if tried else None)
+    if tried:
+        return False  # it is of a command
     from signet_sync.pages.at_hand import PATH
 
     named = PATH.findall(view.text)[: 1 if view.kind == "decision" else None]  # others a question names in passing
@@ -265,16 +266,15 @@ def _is_file(name: str, path: str) -> bool:
     return _DISTINCT.match(name) is not None and os.path.basename(path) == name
 
 
-def _names_command(text: str, command: str) -> bool:
-    """Returns whether a statement has the words of a part of a command line, of more than one word."""
-    parts = set(map(_core_of, [command, *_PARTS.split(command)])) - {""}
+def _names_command(text: str, command: str, tried: str | None) -> bool:
+    """Returns whether a dead end is of a part of a command line; of any other statement whether it has its words."""
+    from signet_sync.digest.statements import core_of
+
+    parts = set(map(core_of, [command, *_PARTS.split(command)])) - {""}
+    if tried:
+        return tried in parts
     said = [part for part in parts if len(part.split()) > (2 if part.split()[0] in _LOOKS else 1)]
     return any(re.search(rf"(?<![\w./-]){re.escape(part)}(?![\w/-])", text) for part in said)
-
-
-def _core_of(command: str) -> str:
-    """Returns what a command line runs: without the folder and variables before it, and where its output goes."""
-    return " ".join(_BEHIND.sub("", _BEFORE.sub("", command.strip())).split())
 
 
 def _names_error(text: str, moment: Moment) -> bool:

@@ -44,6 +44,7 @@ _SPEAKERS: "dict[Voice, str]" = {"person": "User", "agent": "Assistant"}
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
     "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
+    "tried": "a dead end",
     "summary": "a summary", "compaction": "a compaction", "transcript": "a transcript",
 }  # fmt: skip
 _MEANT = 0.5  # of what the nearest text has over others; without a word of the question, what means less is no answer

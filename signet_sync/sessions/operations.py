@@ -345,7 +345,8 @@ class _Ending:
         before = [outcome(text) for text in earlier[-SEGMENTS:]]
         found = outcome(new.words)
         if offered is not None:
-            found = found._replace(items=offered.items, chosen=True)
+            tried = tuple(item for item in found.items if item.rule == "tried")
+            found = found._replace(items=offered.items + tried, chosen=True)
         about = {"project": identity["project"], "harness": identity["harness"]}
         summary = self.bodies.get("summary") or digest_summary(
             found, **about, headless=self.headless, looks_up=asks_only_memory(new.words)

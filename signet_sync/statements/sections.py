@@ -26,7 +26,8 @@ _TITLES: dict[Kind, str] = {
     "person": "person|people|relationship|relationships|who",
     "blocker": "blocker|blockers|open blockers|risk|risks|known issue|known issues",
     "question": "question|questions|open question|open questions",
-    "note": "note|notes|technical note|technical notes|gotcha|gotchas|learning|learnings|tried|dead end|dead ends",
+    "note": "note|notes|technical note|technical notes|gotcha|gotchas|learning|learnings",
+    "tried": "tried|dead end|dead ends",
     "next": "next|next step|next steps|todo|todos|to do|to-do|to dos|to-dos|action item|action items|follow-up"
     "|follow-ups|follow up|follow ups|followups",
 }

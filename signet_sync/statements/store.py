@@ -31,7 +31,7 @@ TIER = "statement"  # what `recall` calls a statement of a session
 # The words for a kind in the text that `recall` searches.
 _IN_WORDS = {
     "question": "open question", "next": "next step, left to do", "blocker": "blocker, blocked, blocks",
-    "decision": "decision, decided",
+    "decision": "decision, decided", "tried": "tried, failed",
 }  # fmt: skip
 # Statements of a kind and thread, and sessions of a thread, that are compared: the newest.
 COMPARED, OUTCOMES = 60, 60
@@ -136,7 +136,7 @@ _KNOWN = f"select {_SETTLED} where agent_id = ? and thread_id = ? and kind = ? a
 _ENDED = f"""
     select {_SETTLED} where agent_id = ? and thread_id = ? and newest = 1 and status <> iif(done, 'done', 'open')"""
 _OUTCOMES = f"""
-    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, '')
+    select n.session, t.latest_us, t.sentence, t.status, coalesce(d.deeds, ''), coalesce(d.worked, '')
     from thread_sessions t
     join sessions n using (agent_id, session_token, session_id) left join session_notes d on d.session = n.session
     where t.agent_id = ?1 and t.thread_id = ?2 order by t.latest_us desc, t.session_token, t.session_id

@@ -34,6 +34,7 @@ _LEFT = late(r"[;.,]\s*(?:blocked|open|next):\s.*?(?=\((?:first )?asked:|$)")
 _ONLY_ASKED = late(r"(?:[^:]{1,80}: )?asked: ", re.IGNORECASE)
 _NUMBERED = late(r"(?:\s*\(#\d+\))+$")  # of a commit that a pull request brought
 _NAMED = late(r"^\[\S+ [0-9a-f]{7,40}\] ")  # its branch and name
+_TRIED = late(r"\"([^\"]+)\" ")  # the command of a dead end
 
 # Of a change most statements were there before.
 _kept = lru_cache(maxsize=8_192)
@@ -54,13 +55,14 @@ class Known(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came out of a session, and what it did."""
+    """What came out of a session, what it did, and the commands that worked."""
 
     session: int
     at_us: int
     sentence: str
     status: str | None
     deeds: str = ""  # a line each
+    worked: str = ""  # a line each
 
 
 class Mark(NamedTuple):
@@ -99,6 +101,7 @@ def settle_statements(
         *_end_relisted(still),
         *_end_restated(still),
         *_end_carried_out(still, outcomes),
+        *_end_working(still, outcomes),
     )
     for number, status, by in (*ends, *_apply_marks((*known, *earlier), marks, own)):
         found[number] = status, by
@@ -208,6 +211,15 @@ def _deeds(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, frozenset[str
         if one.status in ("done", "open", None) and not _ONLY_ASKED.match(one.sentence):
             sentence = _LEFT.sub(" ", one.sentence)
             yield one, stems(sentence if one.status == "done" else ASKED.sub("", sentence)), _DONE
+
+
+def _end_working(known: Sequence[Known], outcomes: Sequence[Outcome]) -> _Ends:
+    """Yields the dead ends whose command worked later, or anywhere in their session."""
+    worked = [(one.at_us, one.worked.split("\n")) for one in outcomes if one.worked]
+    for one in known:
+        tried = _TRIED.match(one.text) if one.kind == "tried" else None
+        if tried and any(at_us >= one.at_us and tried[1] in commands for at_us, commands in worked):
+            yield one.number, "done", None
 
 
 def _apply_marks(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str, int]) -> _Ends:

@@ -104,9 +104,12 @@ STATED = """# Two
 
 - src/loop.py is generated, change tools/loop.py instead.
 - Never answer ERR_LOOP_BUSY with a restart.
-- rtk run loop is no command here.
+
+## Tried
+
+- "rtk run loop" is not a command here; "run loop" worked
 """
-LOOP, GENERATED, BUSY = "is no command here", "is generated", "with a restart"
+LOOP, GENERATED, BUSY = "is not a command here", "is generated", "with a restart"
 CLAUDE = "claude-code"
 PATCH = "*** Begin Patch\n*** Update File: README.md\n+a\n*** Update File: src/loop.py\n+b\n*** End Patch"
 EXITED = "ERR_LOOP_BUSY\n<shellId: 1 completed with exit code {}>"

@@ -1,4 +1,4 @@
-"""Passages, headlines of reports, status, and statements."""
+"""Passages, headlines of reports, status, statements and dead ends."""
 
 from __future__ import annotations
 
@@ -136,3 +136,36 @@ def test_statements(text: str, expected: list[tuple[str, str, str, str]]) -> Non
 def test_a_person_labels_what_is_to_be_kept(message: str, expected: list[str]) -> None:
     said = statements(Record(TASK + assistant(EDIT + DONE) + user(message) + assistant("Noted, I keep that in mind.")))
     assert [f"{one.kind} {one.text}" for one in said if one.rule == "labelled" and one.who == "person"] == expected
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def ran(command: str, output: str = "", *, failed: bool = False) -> str:
+    return call("Bash", command, output, failed=failed)
+
+
+UNKNOWN = ran("cd lamp && oil run wick 2>&1 | tail -3", "error: unrecognized subcommand 'wick'", failed=True)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [
+    ((UNKNOWN, ran("run wick")), ['"oil run wick" is not a command here; "run wick" worked']),
+    ((UNKNOWN, ran("trim the door"), EDIT), ['"oil run wick" is not a command here']),
+    ((ran("lamp --blue door.txt", "lamp: unknown option --blue", failed=True), ran("lamp door.txt")),
+     ['"lamp --blue door.txt" has no such option; "lamp door.txt" worked']),
+    ((UNKNOWN, ran("oil run wick | tail -3", "error: unrecognized subcommand 'wick'")),
+     ['"oil run wick" is not a command here']),
+    # it worked later, it is work that failed, nothing was run, or two commands are one line
+    ((UNKNOWN, ran("oil run wick")), []),
+    ((UNKNOWN, ran("cd /lamp && trim it && oil run wick | tail -3", "burns")), []),
+    ((ran("pytest -q tests/wick", "1 failed", failed=True), ran("pytest -q tests/wick -k trim")), []),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("oil run -d wick")),
+     ['"oil-run -d wick" is not a command here; "oil run -d wick" worked']),
+    ((ran("oil-run -d wick", "zsh: command not found: oil-run", failed=True), ran("ls")), []),
+    ((ran("oil run wick", "Cancelled: parallel tool call Bash(x) errored", failed=True), ran("oil run -f wick")), []),
+    ((ran("make lamp && oil it", "oil: command not found", failed=True),), []),
+    ((ran("oil run wick", REFUSED, failed=True), ran("oil run -f wick")), []),
+])  # fmt: skip
+def test_dead_ends(steps: tuple[str, ...], expected: list[str]) -> None:
+    found = [one for one in statements(Record(TASK + "".join(steps) + assistant("Done."))) if one.kind == "tried"]
+    assert [one.text for one in found] == expected

@@ -42,7 +42,7 @@ def of(kind="decision", age=0.0, *, uses=0, last=None, pinned=False, **given_):
 
 
 def test_every_kind_has_a_weight_and_a_half_life():
-    assert set(WEIGHTS) == set(HALF_LIVES) == {*SECTION_OF, "thread"}
+    assert set(WEIGHTS) == set(HALF_LIVES) == {*SECTION_OF, "tried", "thread"}
     assert all(0 < weight <= REMEMBERED for weight in WEIGHTS.values())
     assert max(WEIGHTS, key=WEIGHTS.__getitem__) == "thread"
 

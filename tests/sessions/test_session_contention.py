@@ -127,6 +127,15 @@ def test_who_ends_what_another_asks_a_model_about_is_told_to_try_again(vault):
     sound(vault)
 
 
+def test_dead_ends_stand_beside_what_a_model_found(vault):
+    at = "2026-03-01T10:00:00.000Z"
+    failed = f"- `Bash` · {at} · `oil run wick` · failed\n  ```\n  error: unknown command wick\n  ```\n"
+    found = ModelDigest(items=(Item("next", "Fill the lamp.", "agent", 1, 1, "model"),))
+    ended = asked(vault, {**WHO, "transcript": f"## User · {at}\n\nLight the lamp\n\n{failed}"}, lambda *_, **__: found)
+    summary = body(vault, ended["summary"])
+    assert "- Fill the lamp." in summary and '- "oil run wick" is not a command here' in summary
+
+
 def test_a_model_is_asked_once_about_each_end_and_for_nothing_that_is_given(vault):
     words = []
 

@@ -35,8 +35,9 @@ def held(text: str, kind: Kind = "decision", *, speaker: Speaker = "agent", arti
 
 def came(
     sentence: str = "", day: int = 2, status: str | None = "done", *, session: int | None = None, deeds: str = "",
+    worked: str = "",
 ) -> Outcome:  # fmt: skip
-    return Outcome(session if session is not None else day, day, sentence, status, deeds)
+    return Outcome(session if session is not None else day, day, sentence, status, deeds, worked)
 
 
 def marked(one: Known, status: str, day: int, *, text: str = "", by: str = "f-of-an-older-wording") -> Mark:
@@ -61,6 +62,7 @@ WISH = held("Answers are short and in German", "preference", speaker="person")
 AGAIN = "Storage: the whole ledger is kept in SQLite"
 LONG = held("Add a layer of checks between making and sending an order (caps, rates, the keeper confirms)", "next")
 MADE = "feat: add checks of an order: caps and rates"
+DEAD = held('"oil run wick" is not a command here; "run wick" worked', "tried")
 LIVE = held("Trim the wick of the lamp", "next", artifact=-1)
 
 # What ends a statement: the rule, the statement, what comes besides, and what becomes of it.
@@ -80,6 +82,8 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     ),
     "a commit with some of its rare words": (LONG, (came(deeds=f"ci: faster\n{MADE}"),), "done"),
     "a commit with its branch and name": (LONG, (came(deeds=f"[pier 1a2b3c4] {MADE}"),), "done"),
+    "a dead end that worked later": (DEAD, (came(worked="run wick\noil run wick"),), "done"),
+    "a dead end that worked in its session": (DEAD, (came(day=1, session=1, worked="oil run wick"),), "done"),
     "done, by its id": (STEP, (marked(STEP, "done", 2, by=HELD, text="x"),), "done"),
     "withdrawn, by its id": (STORE, (marked(STORE, "withdrawn", 2, by=HELD, text="x"),), "withdrawn"),
     "done, by an older wording": (STEP, (marked(STEP, "done", 2, text="Measure the queue's retry loop"),), "done"),
@@ -93,6 +97,8 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
 # What must not end a statement.
 HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "nothing else": (STEP, ()),
+    "another command": (DEAD, (came(worked="run wick\noil run wick --all"),)),
+    "a command that worked before": (DEAD, (came(day=0, worked="oil run wick"),)),
     "another session's list": (STEP, (said("Ship the release", 2, "next"),)),
     "a list of another kind": (STEP, (said("No broker answers", 2, "blocker", session=1),)),
     "a running session's next words": (LIVE, (said("Ship the release", 2, "next", session=1, artifact=-1),)),

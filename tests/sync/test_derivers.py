@@ -109,8 +109,10 @@ def talk(random: Random) -> str:
         + " ".join(random.choices(WORDS, k=random.choice([5, 40, 900])))
         for number in range(random.randint(1, 5))
     ]
-    # One that changed something is counted as working.
-    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`"]
+    # One that changed something is counted as working. What is a dead end in one session works in another.
+    ran = "- `Bash` · 2026-03-01T10:00:40.000Z · `oil run wick`"
+    how = " · failed\n  ```\n  error: unrecognized subcommand\n  ```" if len(turns) % 2 else ""
+    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`", ran + how]
     return "\n\n".join(turns) + "\n"
 
 
@@ -229,6 +231,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert not [table for table, found in before.items() if not found], "the fixtures give these tables no rows"
     statuses = {status for (status,) in database.execute("select distinct status from statements where newest = 1")}
     assert statuses == {"open", "done", "replaced"}
+    assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
     assert not passes.anything_waits(database) and not deriving.stale(database, stages)

@@ -41,11 +41,12 @@ def list_known(database: Database, agent_id: str, thread_id: str) -> set[int]:
 
 def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> bool:
     """Makes the quotes and deeds of a session those given; returns whether they were others. In a transaction."""
-    deeds, quotes = (said.deeds, said.quotes) if said else ((), ())
-    row = number, agent_id, thread_id, "\n".join(deeds), json.dumps(quotes, ensure_ascii=False)
+    deeds, worked, quotes = (said.deeds, said.worked_commands, said.quotes) if said else ((), (), ())
+    lines = "\n".join(deeds), "\n".join(worked)
+    row = number, agent_id, thread_id, *lines, json.dumps(quotes, ensure_ascii=False)
     if list(database.execute("select * from session_notes where session = ?", (number,))) == [row]:
         return False
-    database.execute("insert or replace into session_notes values(?, ?, ?, ?, ?)", row)
+    database.execute("insert or replace into session_notes values(?, ?, ?, ?, ?, ?)", row)
     return True
 
 

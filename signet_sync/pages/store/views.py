@@ -33,7 +33,7 @@ OF_A_KIND = 60  # statements of a kind, memories of a type
 NODES_LISTED = 200
 
 OF_PROJECT = ("decision", "constraint", "blocker", "next", "question", "note")
-AT_MOMENTS = ("constraint", "decision", "blocker", "note")
+AT_MOMENTS = ("tried", "constraint", "decision", "blocker", "note")
 OF_PERSON = ("preference", "person")
 
 _THREAD = (
@@ -253,7 +253,7 @@ def project_inputs(
 def standing(
     database: Database, agent_id: str, now_us: int, belongs: Callable[[str | None], bool]
 ) -> list[StatementView]:
-    """Returns what holds in the project at hand and may name a file, a command or an error."""
+    """Returns what holds in the project at hand and may name a file, a command or an error; dead ends first."""
     threads = _threads(database, agent_id, now_us, THREADS).values()
     own = json.dumps([one.id for one in threads if belongs(one.project)])
     found = _statements(database, _OF_THREADS, agent_id, json.dumps(AT_MOMENTS), own)

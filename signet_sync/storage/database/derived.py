@@ -186,14 +186,14 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     declare_derived(
-        "the newest sessions of each thread, their deeds, and as JSON their quotes (`digest.quotes`)",
+        "the newest sessions of each thread: deeds, commands that worked, and as JSON quotes (`digest.quotes`)",
         """create table session_notes(
         session integer primary key, agent_id text not null, thread_id text not null,
-        deeds text not null, quotes text not null)""",
+        deeds text not null, worked text not null, quotes text not null)""",
         "create index session_notes_thread on session_notes(agent_id, thread_id)",
         session=NUMBER,
         joined=JoinedRows(
-            f"n.agent_id, {_OF}, q.thread_id, q.deeds, q.quotes",
+            f"n.agent_id, {_OF}, q.thread_id, q.deeds, q.worked, q.quotes",
             f"session_notes q {_JOINED.format('q')}",
         ),
         key=SESSION,
