@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import UsageError
-from signet_sync.migration.items import TOO_LONG, Item, Report, Row, kind_of, list_items, time_of
+from signet_sync.migration.items import TOO_LONG, Item, Report, Row, list_items, time_of
 from signet_sync.migration.signet import Format, opened
 from signet_sync.migration.writer import MemoryWriter
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.memory import TYPES
 
 _SHARED = ("id", "project", "merged_into_project", "created_at")
 _SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
@@ -46,12 +47,13 @@ def _read(path: str, now_us: int) -> Iterator[Item]:
     with opened(path, _CLAUDE_MEM) as database:
         for table, words in (("observations", _tell_observation), ("session_summaries", _tell_summary)):
             for row in database.rows(table):
-                kind = row.get("type") or ""
+                given = row.get("type") or ""
+                kind = given if given in TYPES else "note"
                 project = row["merged_into_project"] or row["project"] or ""
-                tags = (kind or "summary", project, *list_items(row.get("concepts")))
+                tags = (given or "summary", project, *list_items(row.get("concepts")))
                 left = TOO_LONG if row.get("bytes") else ""
                 at_us = time_of(row, "created_at", now_us=now_us)
-                yield Item(table, words(row), at_us, kind_of(kind), tags, origin=("", "claude-mem"), left=left)
+                yield Item(table, words(row), at_us, kind, tags, origin=("", "claude-mem"), left=left)
 
 
 def _tell_observation(row: Row) -> str:

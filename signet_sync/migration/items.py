@@ -12,7 +12,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, clean_text, tags_of
+from signet_sync.text.memory import LONGEST, MOST_TAGS, clean_text, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
 EMPTY = "no words in it"
@@ -50,12 +50,6 @@ class Item(NamedTuple):
 
 class Left(Exception):
     """A row that is not brought; the argument says why."""
-
-
-def kind_of(given: str) -> str:
-    """Returns the type of a memory that has the name of another program's type, else `note`."""
-    name = given.strip().lower()
-    return name if name in TYPES else "note"
 
 
 def time_of(row: Row, *names: str, now_us: int) -> int:

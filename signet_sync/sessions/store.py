@@ -109,14 +109,3 @@ def statements(database: Database, ref: SessionRef, limit: int = 50) -> list[Ses
         (*ref[:3], limit),
     )
     return [SessionStatement(*row) for row in rows]
-
-
-def find_removal(database: Database, agent_id: str, token: str, session_id: str) -> str | None:
-    """Returns when a session was removed; None if it was not."""
-    for at, ids in database.execute(
-        "select removed_at, session_ids from memory_artifact_tombstones where agent_id = ? and session_token = ?",
-        (agent_id, token),
-    ):
-        if ids is None or session_id in json.loads(ids):
-            return str(at)
-    return None

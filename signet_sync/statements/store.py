@@ -359,12 +359,3 @@ def list_of_sessions(
     """Yields kind and words of what some sessions of a thread stated and still holds, newest first."""
     numbers = batches.numbers(database, sessions).values()
     return database.execute(_STILL, (agent_id, thread_id, json.dumps(list(numbers))))
-
-
-def list_of_thread(database: Database, agent_id: str, thread_id: str) -> list[tuple[str, str]]:
-    """Returns kind and words of what still holds in a thread, newest first."""
-    held = (
-        "select kind, text from statements where agent_id = ? and thread_id = ? and newest = 1 and status = 'open'"
-        " order by at_us desc, line, id limit 40"
-    )
-    return list(database.execute(held, (agent_id, thread_id)))

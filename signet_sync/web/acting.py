@@ -59,8 +59,7 @@ class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
     `do` does just that, with the operation that `command` calls at a terminal. `prose` is a text that it is about,
-    `difference` the lines of a change of one, under its heading; `reason`: a person is asked for one; `final`: it
-    cannot be undone.
+    `difference` the lines of a change of one, under its heading; `reason`: a person is asked for one.
     """
 
     title: str
@@ -73,7 +72,6 @@ class ActionPlan:
     reason: Literal["", "optional", "required"] = ""
     prose: Prose | None = None
     difference: tuple[str, Sequence[str]] | None = None
-    final: bool = False
 
     def fingerprint(self) -> str:
         """Returns the digest of the state."""

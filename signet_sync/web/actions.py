@@ -74,7 +74,6 @@ def _forget(request: ViewRequest) -> ActionPlan:
         back=_node(found.id),
         state=found.id,
         command=request.command("forget", found.id),
-        final=True,
         do=do,
     )
 
@@ -236,7 +235,6 @@ def _restore(request: ViewRequest) -> ActionPlan:
         state=state,
         command=request.command("violations", "restore", one.path, own_agent=False),
         difference=("What changed in the file, which is taken back", changed),
-        final=edited,
         do=do,
     )
 
@@ -267,7 +265,6 @@ def _accept(request: ViewRequest) -> ActionPlan:
         command=request.command("violations", "accept", one.path, "--reason", WORDS, own_agent=False),
         reason="required",
         difference=("What is accepted", changed),
-        final=not gone,
         do=do,
     )
 

@@ -23,7 +23,6 @@ from signet_sync.recall.expand import expand
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.rows import Within
 from signet_sync.sessions.live import store as live
-from signet_sync.statements import store as statements_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import sessions as sessions_store
@@ -112,9 +111,7 @@ def threads(request: ViewRequest) -> WebPage:
         chosen = portion(list(nodes.summaries(database, request.agent)), request.query.get("page"), THREADS)
         names = distinct_names(one.project for one in chosen.rows)
         shown = [one._replace(label=names.get(one.project or "", one.label)) for one in chosen.rows]
-        left = {one.thread_id: statements_store.list_of_thread(database, request.agent, one.thread_id) for one in shown}
-    steps = {name: next((text for kind, text in some if kind == "next"), None) for name, some in left.items()}
-    return WebPage("threads", "Threads", {"rows": shown, "steps": steps, "portion": chosen})
+    return WebPage("threads", "Threads", {"rows": shown, "portion": chosen})
 
 
 def node(request: ViewRequest) -> WebPage:

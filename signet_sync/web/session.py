@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from signet_sync.errors import UsageError
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source
 from signet_sync.formats.snapshot import Found
 from signet_sync.recall import open_session
@@ -126,12 +127,13 @@ def _line_of_body(request: ViewRequest, path: str, line: int) -> int:
 
 
 def session(request: ViewRequest) -> WebPage:
-    """Shows a session that has files; else a page that explains what happened to it, and what to do."""
+    """Shows a session that has files. Raises `UsageError` for any other."""
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
         ref = results.find(database, request.agent, token, session_id)
         if ref is None:
-            return _missing(request, results.find_removal(database, request.agent, token, session_id))
+            hint = "it still runs, is another agent's, was removed, or is newer than the last pass: signet-sync reindex"
+            raise UsageError(f"there is no session {session_id or token}", hint=hint, code="unknown-session")
         return _show(request, database, ref)
 
 
@@ -205,14 +207,3 @@ def _read_files(
 def _number(request: ViewRequest, name: str) -> int:
     text = request.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:
-    name = request.path["session"] or request.path["token"]
-    data = {
-        "name": name,
-        "removed_at": removed_at,
-        "undo": request.command("remove", "--undo", name),
-        "look": request.command("reindex", own_agent=False),
-    }
-    return WebPage("session_missing", "No such session", data, 404)
