@@ -697,6 +697,7 @@ EntitySet = EntityCreate
 EntityAppend = EntityCreate
 EntityPrune = EntityCreate
 EntityStatus = EntityCreate
+EntityUndo = EntityCreate
 
 
 class EntityLogFinding(TypedDict):

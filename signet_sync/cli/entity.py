@@ -278,7 +278,10 @@ def review(how: Literal["approve", "reject"], proposal: str, reason: str | None)
 @command("--agent", "--json", of=entity, short_help="List the events of an entity, with the text before and after.")
 @_ref_or_all
 def log(context: Context, ref: str | None) -> None:
-    """List the events of an entity (without ID: of all), newest first, with the text before and after."""
+    """List the events of an entity (without ID: of all), newest first, with the text before and after.
+
+    entity undo takes one of them back.
+    """
     with queries.open_read_only(context.place(), context.agent, context.now_us) as repo:
         found = queries.log(repo, ref)
 
@@ -327,6 +330,16 @@ def show_source(context: Context, token: str) -> None:
             click.echo(f"    evidence: {display(source.path)}{f'#{source.line}' if source.line else ''}")
 
     context.answer(document, show)
+
+
+@_writing("Take one edit back.")
+@click.argument("event")
+def undo(event: str) -> _Call:
+    """Take one edit back: what it changed says again what it said before, and later edits stay.
+
+    EVENT is its ev:… name (entity log). Refused if a later edit changed the same passage.
+    """
+    return "taken back:", operations.undo, (event,), {}
 
 
 # ── for maintainers ──

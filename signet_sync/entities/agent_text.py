@@ -45,6 +45,7 @@ _BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \
 _DEFINITION = re.compile(r"^(\[[^\]]*\]):")
 _SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
 _ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
+_DAY = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 
 _markdown = MarkdownIt("commonmark").disable("inline")
@@ -181,6 +182,11 @@ class Rationale(NamedTuple):
     why: str
     until: str
     plan: str
+
+    def is_over(self, today: str) -> bool:
+        """Returns whether `until` names a day (`YYYY-MM-DD`) that is past; without a day it is never over."""
+        days = _DAY.findall(self.until)
+        return bool(days) and max(days) < today
 
     def text(self) -> str:
         """Formats the rationale on one line, as `read_rationale` reads it."""

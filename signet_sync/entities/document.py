@@ -337,7 +337,7 @@ def with_fields(document: EntityDocument, changes: Mapping[str, Any], gone: Coll
 
     Values are text, whole numbers, None or sequences of text; new keys come last. Keys in `gone` are removed. If the
     result would not be read as wanted (a value over several lines, a quoted key: what neither Obsidian nor we write by
-    hand), the whole frontmatter is rewritten; each of the other keys keeps its lines.
+    hand), the whole frontmatter is rewritten; the other keys keep their values.
     """
     fields = {key: value for key, value in document.fields.items() if key not in gone}
     fields |= {key: _as_read(value) for key, value in changes.items()}

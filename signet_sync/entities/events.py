@@ -20,7 +20,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 Actor = Literal["agent", "person", "maintainer", "observer"]
 Operation = Literal[
     "create", "set", "clear", "append", "append_item", "prune_item", "deprecate", "status", "pin", "unpin", "lock",
-    "unlock", "propose", "approve", "reject", "human_edit", "resolve", "erase", "restate",
+    "unlock", "propose", "approve", "reject", "undo", "human_edit", "resolve", "erase", "restate",
 ]  # fmt: skip
 
 VERSION = 2

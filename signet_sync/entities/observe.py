@@ -47,10 +47,11 @@ class FileChanged(Exception):
 
 @dataclass(slots=True)
 class Observations:
-    """The result of a look: paths that people edited, paths that drifted, any change."""
+    """The result of a look: paths that people edited, paths that drifted, what a person should know, any change."""
 
     edited: list[str] = field(default_factory=list)
     drifted: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     changed: bool = False
 
 
@@ -215,15 +216,21 @@ def _settle_file(
     if seen.text is None and not seen.is_gone:
         assert seen.problem is not None
         raise seen.problem
-    after = replay.judge(seen.text, want, shapes(place.kind, place.file), repo.log.of(place.id))
+    after, facts = replay.judge(seen.text, want, shapes(place.kind, place.file), repo.log.of(place.id))
     changed = replay.change(want, after)
     if changed != {replay.PARTS: {}}:
         named = [name for name in changed.get(replay.PARTS, ()) if name not in (replay.HEAD, replay.LEAD)]
         section = named[0] if len(named) == 1 else None
-        of |= {"left": text_sha256(render(after)), "section": section}
+        of |= {"left": text_sha256(render(after)), "section": section, "facts": facts or None}
         of |= {"before": _section_sha(want, section), "after": _section_sha(after, section)}
         repo.append(repo.event("human_edit", "person", text=changed, **of))
         found.edited.append(seen.path)
+    for name, words in (
+        ("kept", "a save of an older version would have dropped {}; it was kept"),
+        ("over", f"a save replaced newer text of {{}}; signet-sync entity log {place.id} has it"),
+    ):
+        if name in facts:
+            found.notices.append(f"{seen.path}: {words.format(' and '.join(facts[name]))}")
     return seen if render(after) == seen.text else _rewrite(repo, seen, after)
 
 

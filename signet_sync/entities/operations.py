@@ -1,4 +1,4 @@
-"""Creates entities, writes their sections, prunes items, changes status; proposals and guards.
+"""Creates entities, writes their sections, prunes items, changes status, takes an edit back; proposals and guards.
 
 Each operation is done once for a key, under the workspace's lock; patterns of relationships and MEMORY.md follow it.
 """
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
-from signet_sync.entities import document, observe, own_edits, queries, sections
+from signet_sync.entities import document, observe, own_edits, queries, replay, sections
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.agent_text import SafeText, fit_title
 from signet_sync.entities.document import EntityDocument, blank
@@ -29,6 +29,7 @@ from signet_sync.text.sentences import flatten
 Guard = Literal["pin", "unpin", "lock", "unlock"]
 DEPRECATED = "deprecated"
 _STATUS_LENGTH = 40
+_NO_SECTIONS = (replay.HEAD, replay.LEAD, replay.LOG)
 
 
 class Caller(TypedDict, total=False):
@@ -380,3 +381,43 @@ def review(
         return [sections.plan_text(repo, where, found.text, actor, op=op, said=said, **more)]
 
     return _run(workspace, agent_id, caller, {"op": op, "proposal": proposal, "reason": why}, plan)
+
+
+# ── taking back ──
+
+
+def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Caller]) -> EntityResult:
+    """Takes one edit back, given by its `ev:…`: the passages of sections that it changed are what they were before.
+
+    Raises `UsageError`: `token-invalid`, `unknown-event`, `undo-refused` (it changed no section, a removal took the
+    text, or a later edit changed the same passage), and as `set_section`.
+    """
+    actor = caller.setdefault("actor", "agent")
+
+    def plan(repo: EntityRepository) -> list[Write]:
+        taken = queries.source(repo, event).event
+        changed = {name: part for name, part in replay.parts_of(taken).items() if name not in _NO_SECTIONS}
+        if not changed:
+            raise UsageError("the event holds no edit of a section", hint="entity log", code="undo-refused")
+        entity, file = observe.load(repo, taken.entity_id or ""), taken.file or "profile"
+        before = entity.files[file].document
+        assert before is not None  # a file that is gone waits for a maintainer
+        within = dict(zip(replay.names_of(before), before.sections, strict=True))
+        warnings, rewritten = list[str](), list[str]()
+        for name, part in changed.items():
+            where = sections.target_of(entity, file, before, within[name]) if name in within else None
+            sections.refuse_guarded(entity, where, actor)
+            body = replay.take_back(where.section.body, *part) if where is not None else None
+            if where is None or body is None:
+                hint = f"entity log {entity.id} has the text before and after"
+                raise UsageError(f"{name} was changed again since", hint=hint, code="undo-refused")
+            within[name] = replace(where.section, body=body)
+            warnings += sections.growth(where, within[name], actor)
+            rewritten += [where.section.heading] if where.is_core else []
+        lines = [f"{', '.join(rewritten)}: the edit of {taken.at[:10]} was taken back"] if rewritten else []
+        after = sections.finish(repo, replace(before, sections=tuple(within.values())), file, lines)
+        of: dict[str, Any] = {"facts": {"of": taken.id}, "text": {"warnings": warnings}}
+        of["section"] = within[next(iter(changed))].name if len(changed) == 1 else None
+        return [observe.plan(repo, entity, "undo", actor, file, after, **of)]
+
+    return _run(workspace, agent_id, caller, {"op": "undo", "event": event}, plan)

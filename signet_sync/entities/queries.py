@@ -1,12 +1,13 @@
 """Shows, lists and checks an agent's entities and their event log."""
 
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from typing import Any, NamedTuple
 
 from signet_sync.entities import observe, replay, stage
 from signet_sync.entities import store as entities_store
+from signet_sync.entities.agent_text import Rationale, read_rationale
 from signet_sync.entities.document import ListItem, body_sha, items, text_of
 from signet_sync.entities.events import Event, tokens_in, verify
 from signet_sync.entities.repository import EntityRepository, FileContent, words
@@ -15,6 +16,7 @@ from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.entity_paths import FILES, EntityPlace, Finding, Kind, kind_of, parse_path, shapes
+from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
@@ -177,7 +179,8 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
 def describe_event(event: Event) -> str:
     """Describes an event: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
     what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
-    return f"{event.op.replace('_', ' ')} {what}".rstrip()
+    kept = [f"({word} {' and '.join(event.fact(word))})" for word in ("kept", "over") if event.fact(word)]
+    return " ".join(filter(None, [event.op.replace("_", " "), what, *kept]))
 
 
 def texts_of(event: Event) -> dict[str, tuple[str, str]]:
@@ -291,9 +294,9 @@ def _check_files(repo: EntityRepository, ids: Collection[str] | None = None) -> 
 
 
 def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
-    """Lists deviations of a file from the schema; a given rationale excuses a long section."""
+    """Lists deviations of a file from the schema; a given rationale excuses a long section until its day."""
     seen, state = repo.read(place), repo.state(place.id).get(place.file)
-    problem = seen.problem
+    problem, found, given = seen.problem, list[Finding](), dict[str | None, Rationale]()
     if seen.is_gone and place.file == "notes":
         return []
     if seen.is_gone and (state is None or state.is_new):
@@ -305,11 +308,15 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
             line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.message))
             hint = problem.hint
         return [Finding(problem.code, problem.message, hint, seen.path, place.id, line=line, verdict="invalid")]
-    events = (event for event in repo.log.of(place.id) if event.file == place.file and event.left is not None)
-    explained = {event.section for event in events if event.said("rationale")}
-    found = lint(seen.document, shapes(place.kind, place.file))
-    return [
-        one._replace(id=place.id, path=seen.path)
-        for one in found
-        if one.code != "too-long" or one.anchor not in explained
-    ]
+    for event in repo.log.of(place.id):
+        if event.file == place.file and event.left is not None:
+            with suppress(UsageError):
+                given[event.section] = read_rationale(event.said("rationale") or "")
+    for one in lint(seen.document, shapes(place.kind, place.file)):
+        why = given.get(one.anchor) if one.code == "too-long" else None
+        if why is None:
+            found.append(one)
+        elif why.is_over(day_of(repo.now_us)):
+            message = f"{one.message}, which was agreed until {why.until}"
+            found.append(one._replace(code="rationale-over", message=message, hint=f"plan: {why.plan}"))
+    return [one._replace(id=place.id, path=seen.path) for one in found]

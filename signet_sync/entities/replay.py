@@ -4,6 +4,7 @@ A file is its parts: frontmatter, title, and the body of each section. An event 
 the text before and after; or the whole file, where sections themselves came, went or moved.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as but
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from signet_sync.entities.events import Event
 from signet_sync.formats.entity_paths import File, Shape
 
 WHOLE, PARTS = "whole", "parts"
-HEAD, LEAD = "---", "#"
+HEAD, LEAD, LOG = "---", "#", "change-log"
 SIMILARITY = 0.85
 # A change of one of these means that the file belongs to another entity or has another form.
 GUARDED = ("kind", "id", "agent_id", "schema_version")
@@ -83,6 +84,20 @@ def _apply(body: str, at: int, old: str, new: str) -> str:
         return new
     lines = body.rstrip("\n")
     return f"{lines}\n{new.strip(chr(10))}{body[len(lines) :] or chr(10)}" if new.strip() else body
+
+
+def take_back(body: str, at: int, old: str, new: str) -> str | None:
+    """Returns a part without a change of it; None if the changed passage does not stand once as it was left."""
+    if body.startswith(new, at) and (new or not at or body[:at].endswith("\n")):
+        return body[:at] + old + body[at + len(new) :]
+    passage, former = new.strip("\n"), old.strip("\n")
+    if not passage:
+        kept = body.rstrip("\n")
+        return f"{kept}\n{former}{body[len(kept) :] or chr(10)}"
+    found = list(re.finditer(rf"^{re.escape(passage)}$\n?", body, re.MULTILINE))
+    if len(found) != 1:
+        return None
+    return body[: found[0].start()] + (f"{former}\n" if former else "") + body[found[0].end() :]
 
 
 def parts_of(event: Event) -> dict[str, tuple[int, str, str]]:
@@ -158,13 +173,15 @@ def fold(events: Iterable[Event]) -> dict[File, FileState]:
 # ── a file on disk against its events ──
 
 
-def judge(seen: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]) -> EntityDocument:
-    """Returns what a file that differs from its events becomes, as a person's edit.
+def judge(
+    seen: str | None, want: EntityDocument, shapes: Iterable[Shape], events: Iterable[Event]
+) -> tuple[EntityDocument, dict[str, list[str]]]:
+    """Returns what a file that differs from its events becomes, as a person's edit, and facts about that.
 
     A person may change anything as long as the file still belongs to this entity and has all sections of its schema;
     one of these may have lost its anchor if it can be found nearby. What others wrote since the version that was edited
-    is joined; in a section that both changed the person's text stands. Everything else is drift, which a maintainer
-    settles: raises `DocumentProblem`.
+    is joined: `kept` are sections whose newer text a stale save had dropped, `over` those that both changed, in which
+    the person's text stands. Everything else is drift, which a maintainer settles: raises `DocumentProblem`.
     """
     if seen is None:
         raise DocumentProblem("file-missing", "the file is gone", "put it back, or have it rewritten from its events")
@@ -181,24 +198,30 @@ def judge(seen: str | None, want: EntityDocument, shapes: Iterable[Shape], event
     return _merge(healed or disk, want, events)
 
 
-def _merge(disk: EntityDocument, want: EntityDocument, events: Iterable[Event]) -> EntityDocument:
-    """Joins a save from an older version with what was written since.
+def _merge(
+    disk: EntityDocument, want: EntityDocument, events: Iterable[Event]
+) -> tuple[EntityDocument, dict[str, list[str]]]:
+    """Joins a save from an older version with what was written since; returns it with the facts of `judge`.
 
     The file says by `updated_at` which version the person's editor had.
     """
     stamp = disk.fields.get("updated_at")
     if stamp == want.fields.get("updated_at"):
-        return disk
+        return disk, {}
     seen = [document_of(text) for _, text in states(events, "profile" if "pins" in want.fields else "notes")]
     base = next((one for one in reversed(seen) if one is not None and one.fields.get("updated_at") == stamp), None)
     if base is None:
-        return disk
+        return disk, {}
     ours, theirs, older = (dict(zip(names_of(one), one.sections, strict=True)) for one in (want, disk, base))
-    bodies = dict[str, str]()
-    for name in ours.keys() & theirs.keys() & older.keys():
+    bodies, facts = dict[str, str](), dict[str, list[str]]()
+    for name in sorted(ours.keys() & theirs.keys() & older.keys()):
         mine, their, old = (text_of(sections[name]) for sections in (ours, theirs, older))
-        if their == old != mine:
+        if mine in (old, their):
+            continue
+        if their == old:
             bodies[name] = ours[name].body
+        if name != LOG:
+            facts.setdefault("kept" if their == old else "over", []).append(name)
     sections = tuple(but(one, body=bodies.get(name, one.body)) for name, one in theirs.items())
     fields = {
         key: want.fields.get(key)
@@ -208,7 +231,9 @@ def _merge(disk: EntityDocument, want: EntityDocument, events: Iterable[Event]) 
     merged = with_fields(but(disk, sections=sections), fields)
     if merged.lead == base.lead:
         merged = but(merged, lead=want.lead, title=want.title)
-    return merged if document_of(render(merged)) == merged else disk
+    if document_of(render(merged)) == merged:
+        return merged, facts
+    return disk, {"over": sorted([*facts.get("kept", ()), *facts.get("over", ())])} if facts else {}
 
 
 def _heal(disk: EntityDocument, want: EntityDocument, name: str) -> EntityDocument | None:

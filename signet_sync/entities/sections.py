@@ -227,22 +227,28 @@ def plan_edit(
     """
     said, lines = dict(text or {}), [material] if material is not None else []
     why = None if rationale is None else agent_text.read_rationale(clean(rationale, lines=False)[0])
-    shape, name = where.shape, where.section.name
-    now = document.find(after, name)
-    over = list(too_long(now, shape)) if shape is not None else []
-    if shape is not None and over and size_of(now, shape) > size_of(where.section, shape):
-        bound = where.file == "profile" and shape.form != "log" and (shape.anchor == "evidence" or actor == "agent")
-        if why is None and bound:
-            hint = 'prune it first, or give --rationale "why: …; until: …; plan: …"'
-            code = "evidence-cap" if shape.anchor == "evidence" else "section-cap"
-            raise UsageError(over[0].message, hint=hint, code=code)
-        said["warnings"] = [finding.message for finding in over]
-        if why is not None:
-            reasons = why.text()
-            lines.append(f"{where.section.heading} is above its soft cap. {reasons[:1].upper()}{reasons[1:]}")
+    name = where.section.name
+    said["warnings"] = growth(where, document.find(after, name), actor, explained=why is not None)
+    if said["warnings"] and why is not None:
+        reasons = why.text()
+        lines.append(f"{where.section.heading} is above its soft cap. {reasons[:1].upper()}{reasons[1:]}")
     said["rationale"] = None if why is None else why.text()
     after = finish(repo, after, where.file, lines)
     return observe.plan(repo, where.entity, op, actor, where.file, after, section=name, text=said, **fields)
+
+
+def growth(where: Target, after: DocumentSection, actor: Actor, *, explained: bool = False) -> list[str]:
+    """Returns a warning if a section grows beyond its soft cap; raises `UsageError` if that must be explained."""
+    shape = where.shape
+    if shape is None or size_of(after, shape) <= size_of(where.section, shape):
+        return []
+    warnings = [one.message for one in too_long(after, shape)]
+    bound = where.file == "profile" and shape.form != "log" and (shape.anchor == "evidence" or actor == "agent")
+    if warnings and bound and not explained:
+        hint = 'prune it first, or write it with --rationale "why: …; until: …; plan: …"'
+        code = "evidence-cap" if shape.anchor == "evidence" else "section-cap"
+        raise UsageError(warnings[0], hint=hint, code=code)
+    return warnings
 
 
 def finish(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:

@@ -173,6 +173,7 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
         outcome.change.agents.add(agent_id)
     if look.edited:
         own_edits.update_patterns(repo)
+    outcome.trouble += look.notices
     outcome.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 

@@ -44,7 +44,7 @@ SECRET = "ghp_" + some(Random(11), 36)
 # `doctor` finds something; the session of `restore` is no harness's: `test_harness_contract` restores sessions.
 ENDS = {"doctor": 1, "restore": 2}
 # What has another answer after its neighbours, and what refuses the folder that stands.
-ALONE = ("violations restore",)
+ALONE = ("violations restore", "entity undo")
 REFUSING = ("restore",)
 # What takes away what other commands work on comes last where one vault serves many.
 TAKING = ("violations restore", "forget", "redact", "remove", "history forget", "backup restore", "eject")

@@ -157,8 +157,9 @@ def test_a_rationale_is_read_in_any_order(text):
     rationale = read_rationale(text)
     assert rationale == ("a case is open", "2026-05-01", "keep the best three")
     assert read_rationale(rationale.text()) == rationale
+    assert (rationale.is_over("2026-05-01"), rationale.is_over("2026-05-02")) == (False, True)
     other = read_rationale("why: one; two; until: May; plan: p")
-    assert other.why == "one; two"
+    assert other.why == "one; two" and not other.is_over("2099-01-01")
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ GONE = ("until", "since")
          MANY, (), "kind: part\npins:\n# mine\nmood: 'calm'  # today\n"
          'updated_at: "2027"\n\naliases:\n- a\n- b\nstatus: "active"'),
         ("pins:\n- a\n- b\n# mine\nmood: 'x'", {"pins": ["c"]}, (), "pins:\n  - \"c\"\n# mine\nmood: 'x'"),
-        ("mood: 'a\n\npins: b'\n\"pins\": []", {"pins": ["c"]}, (), "mood: 'a\n\npins: b'\npins:\n  - \"c\""),
+        ("mood: 'a\n\npins: b'\n\"pins\": []", {"pins": ["c"]}, (), '"mood": "a\\npins: b"\npins:\n  - "c"'),
         ("kind: part\n# mine\nuntil: 'x'\nm: 'c'  # x", {"s": "a"}, GONE, "kind: part\n# mine\nm: 'c'  # x\ns: \"a\""),
         ("kind: part\n\"until\": 'x'\nm: 'c'  # x", {"s": "a"}, GONE, "kind: part\nm: 'c'  # x\ns: \"a\""),
     ],

@@ -98,8 +98,8 @@ def damage(work: Workspace) -> list[Finding]:
     return queries.findings(work, ME, only_log=True, now_us=NOW_US)
 
 
-def codes(work: Workspace) -> set[tuple[str, str]]:
-    return {(one.code, one.id) for one in queries.findings(work, ME, now_us=NOW_US)}
+def codes(work: Workspace, now_us: int = NOW_US) -> set[tuple[str, str]]:
+    return {(one.code, one.id) for one in queries.findings(work, ME, now_us=now_us)}
 
 
 def drift(work: Workspace) -> list[tuple[str, str]]:
@@ -116,6 +116,10 @@ def drop(work: Workspace, made: EntityResult, reason: str) -> None:
 
 def prune(work: Workspace, made: EntityResult, section: str, item: str, reason: str = "because") -> EntityResult:
     return operations.prune(work, ME, made.id, section, item, reason=reason, now_us=NOW_US)
+
+
+def undo(work: Workspace, done: EntityResult, **given: Any) -> EntityResult:
+    return operations.undo(work, ME, done.token, now_us=NOW_US, **given)
 
 
 def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> UsageError:
@@ -575,14 +579,69 @@ def test_patterns_of_relationships_stand_in_the_users_overview(work: Workspace) 
     in_step(work)
 
 
-# ── saves from older versions ──
+# ── taking back, and saves from older versions ──
+
+
+def test_one_edit_is_taken_back_and_later_ones_stay(work: Workspace) -> None:
+    made = part(work)
+    first = put(work, made, "role", "It guards.")
+    second = put(work, made, "role", "It hides.")
+    item = add(work, made, "highlights", "Strict.")
+    add(work, made, "highlights", "Loyal.")
+    done = undo(work, second)
+    assert "It guards." in text_of(work, made) and "It hides." not in text_of(work, made)
+    assert "Role: the edit of 2026-03-29 was taken back" in text_of(work, made)
+    undo(work, item)
+    assert "Strict." not in text_of(work, made) and "- Loyal." in text_of(work, made)
+    undo(work, done, actor="person")
+    assert "It hides." in text_of(work, made), "taking back is an edit, too"
+    gone = prune(work, made, "highlights", "1")
+    undo(work, gone)
+    assert "- Loyal." in text_of(work, made)
+    status = operations.set_status(work, ME, made.id, "resting", now_us=NOW_US)
+    refused("undo-refused", undo, work, status)
+    file = file_of(work, made)
+    file.write_text(f"{file.read_text()}\n## Mine\n\nOne.\n")
+    undo(work, put(work, made, "mine", "Two."))
+    assert text_of(work, made).endswith("## Mine\n\nOne.\n"), "a section of a person's own"
+    refused("undo-refused", undo, work, first)
+    refused("unknown-event", operations.undo, work, ME, "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209", now_us=NOW_US)
+    refused("token-invalid", operations.undo, work, ME, first.event_id, now_us=NOW_US)
+    guard("lock", work, made, "role")
+    refused("section-locked", undo, work, done)
+    in_step(work)
+
+
+def test_an_edit_that_a_person_made_in_several_sections_is_taken_back_whole(work: Workspace) -> None:
+    made = part(work)
+    file = file_of(work, made)
+    whole = file.read_text()
+    file.write_text(whole.replace(ROLE, f"{ROLE}\nIt guards.\n").replace(NEEDS, f"{NEEDS}\nRest.\n"))
+    look(work, file)
+    (edit,) = [one for one in queries.log(repo_of(work), made.id) if one.op == "human_edit"]
+    add(work, made, "concerns", "Mice.")
+    done = operations.undo(work, ME, edit.token, now_us=NOW_US)
+    text = text_of(work, made)
+    assert "It guards." not in text and "Rest." not in text and "Mice." in text and done.section is None
+    in_step(work)
+
+
+def test_what_is_taken_back_keeps_to_the_soft_caps(work: Workspace) -> None:
+    made = part(work)
+    put(work, made, "role", "One more word about it. " * 120, rationale=WHY)
+    short = put(work, made, "role", "Short again.")
+    refused("section-cap", undo, work, short)
+    assert undo(work, short, actor="person").warnings
+    in_step(work)
 
 
 def test_a_section_is_emptied_with_a_reason(work: Workspace) -> None:
     made = part(work)
     put(work, made, "role", "It guards.")
-    put(work, made, "role", "", reason="nobody knows")
+    done = put(work, made, "role", "", reason="nobody knows")
     assert f"{ROLE}\n{'## Concerns'}" in text_of(work, made) and "Role emptied: nobody knows" in text_of(work, made)
+    undo(work, done)
+    assert "It guards." in text_of(work, made)
     refused("section-form", put, work, made, "highlights", "", reason="x y")
     in_step(work)
 
@@ -604,16 +663,17 @@ def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: W
     put(work, made, "needs", "Rest.", now_us=NOW_US + 2 * SECOND)
     anchor = "<!-- section concerns -->\n"
     file.write_text(stale.replace(anchor, f"{anchor}\nMice.\n"))
-    look(work, file)
+    seen = look(work, file)
     text = file.read_text()
     assert all(words in text for words in ("Mice.", "It guards the gate.", "Rest."))
+    assert len(seen.notices) == 1 and "needs and role" in seen.notices[0] and "it was kept" in seen.notices[0]
     (event,) = [one for one in queries.log(repo_of(work), made.id) if one.op == "human_edit"]
-    assert event.section == "concerns"
+    assert event.fact("kept") == ["needs", "role"] and event.section == "concerns"
     # Where both changed a section the person's text stands, and the other one is in the log.
     stale = file.read_text()
     put(work, made, "role", "It sleeps.", now_us=NOW_US + 3 * SECOND)
     file.write_text(stale.replace("It guards the gate.", "It dreams."))
-    look(work, file)
+    assert "replaced newer text of role" in look(work, file).notices[0]
     assert "It dreams." in file.read_text() and "It sleeps." not in file.read_text()
     # A save without any change of its own is no edit; one of the newest version may take words out.
     events = len(queries.log(repo_of(work), made.id))
@@ -621,15 +681,15 @@ def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: W
     look(work, file)
     assert "It dreams." in file.read_text() and len(queries.log(repo_of(work), made.id)) == events
     file.write_text(file.read_text().replace("It dreams.\n", ""))
-    look(work, file)
-    assert "It dreams." not in file.read_text()
+    assert look(work, file).notices == [] and "It dreams." not in file.read_text()
     in_step(work)
 
 
-def test_a_rationale_excuses_a_long_section(work: Workspace) -> None:
+def test_a_rationale_excuses_a_long_section_until_its_day(work: Workspace) -> None:
     made = part(work)
     put(work, made, "role", "One more word about it. " * 120, rationale=WHY)
     assert codes(work) == set()
+    assert codes(work, NOW_US + 60 * DAY) == {("rationale-over", made.id)}
 
 
 def test_nobody_writes_the_change_log_but_we(work: Workspace) -> None:

@@ -351,6 +351,13 @@ class EntityMachine(RuleBasedStateMachine):
         if waiting:
             self.carry_out(Request(partial(self.do, operations.review, waiting[0].id, approve=yes)), how, at)
 
+    @rule(number=st.integers(0, 20), actor=ACTORS, how=HOW, at=AT)
+    def take_back(self, number: int, actor: Any, how: str, at: int) -> None:
+        events = EventLog(str(self.root), ME).events()
+        if events:
+            one = events[-1 - number % len(events)].token
+            self.carry_out(Request(partial(self.do, operations.undo, one, actor=actor)), how, at)
+
     @rule(keep=st.sampled_from(["file", "events"]), how=HOW, at=AT)
     def settle(self, keep: Any, how: str, at: int) -> None:
         self.look()
@@ -449,7 +456,7 @@ class EntityMachine(RuleBasedStateMachine):
         self.look()
         whole = self.snapshot()
         again = self.look()
-        assert (again.edited, again.drifted) == ([], []), again
+        assert (again.edited, again.drifted, again.notices) == ([], [], []), again
         assert self.snapshot() == whole, "a second look writes"
         assert queries.findings(self.work, ME, only_log=True, now_us=self.now) == []
         self.told()

@@ -106,6 +106,7 @@ def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str) -> None
     for arguments, code in (
         (("show", "nobody"), "unknown-entity"),
         (("set", "inner-critic", "identity", "--text", "x", "--expect", "0" * 64), "section-changed"),
+        (("undo", "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"), "unknown-event"),
         (("check", "inner-critic", "--keep", "file", "--yes"), "not-drifted"),
         (("append", "inner-critic", "evidence", "--propose", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
@@ -177,6 +178,8 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     edit = vault.done("set", critic, "role", "--text", "It hides.")
     lines = vault.entity("log", critic).out.splitlines()
     assert lines[1:4] == ["    - It guards.", "    + It hides.", f"    {edit['token']}"]
+    vault.done("undo", edit["token"])
+    assert vault.shown(critic)["role"]["text"].strip() == "It guards."
     said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
     assert vault.entity("show").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"

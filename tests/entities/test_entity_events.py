@@ -201,7 +201,8 @@ def test_what_people_do_to_a_file_is_told_apart(name: str) -> None:
     text = act(render(want))
     given = text, want, shapes("part"), [told(None, want, 1)]
     if code in ("", "healed"):
-        after = replay.judge(*given)
+        after, facts = replay.judge(*given)
+        assert facts == {}
         assert (render(after) == text) != bool(code) and "role" in replay.names_of(after)
     else:
         with pytest.raises(DocumentProblem) as caught:

@@ -320,8 +320,8 @@ _ALL = (
     # ── entities ──
     Operation("entity creation", vaults.garden, done(create), ("entity create",), piecemeal=True, tidies=True),
     Operation(
-        "entity edit", vaults.garden, edit(), ("entity set", "entity append", "entity prune", "entity status"),
-        tidies=True,
+        "entity edit", vaults.garden, edit(), ("entity set", "entity append", "entity prune", "entity status",
+        "entity undo"), tidies=True,
     ),
     Operation("entity proposal", vaults.garden, edit("It sleeps.", propose=True), ("entity set",), tidies=True),
 )  # fmt: skip

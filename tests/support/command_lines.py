@@ -124,6 +124,7 @@ COMMAND_LINES: dict[str, Line] = {
     "entity review": Line("approve {proposal}"),
     "entity log": reads("{entity}"),
     "entity check": reads("{entity}"),
+    "entity undo": Line("{edit}"),
     "fleet check": reads("{workspace} --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
@@ -209,7 +210,7 @@ def furnish(vault: Vault) -> None:
         vault.call("recall", query)
     entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
     read = ("--json", *at)
-    vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
+    edit = vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *read).json["token"]
     vault.call("entity", "protect", "lock", entity, "role", *at)
     proposal = vault.call("entity", "set", entity, "role", "--propose", "--text", "It waits.", *read).json["event_id"]
     vault.call("entity", "protect", "unlock", entity, "role", *at)
@@ -228,7 +229,7 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs").mkdir(exist_ok=True)
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
-    known |= {"entity": entity, "proposal": proposal, "changed": changed}
+    known |= {"entity": entity, "edit": edit, "proposal": proposal, "changed": changed}
     ((known["statement"],),) = vault.rows("select id from statements where newest = 1 order by id limit 1")
     note(vault, **known)
 
