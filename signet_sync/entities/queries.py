@@ -309,7 +309,7 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
             hint = problem.hint
         return [Finding(problem.code, problem.message, hint, seen.path, place.id, line=line, verdict="invalid")]
     for event in repo.log.of(place.id):
-        if event.file == place.file and event.left is not None:
+        if event.left is not None:
             with suppress(UsageError):
                 given[event.section] = read_rationale(event.said("rationale") or "")
     for one in lint(seen.document, shapes(place.kind, place.file)):

@@ -88,7 +88,7 @@ def _apply(body: str, at: int, old: str, new: str) -> str:
 
 def take_back(body: str, at: int, old: str, new: str) -> str | None:
     """Returns a part without a change of it; None if the changed passage does not stand once as it was left."""
-    if body.startswith(new, at) and (new or not at or body[:at].endswith("\n")):
+    if body.startswith(new, at) and body[at - 1 : at] in ("", "\n"):
         return body[:at] + old + body[at + len(new) :]
     passage, former = new.strip("\n"), old.strip("\n")
     if not passage:

@@ -628,7 +628,8 @@ def test_an_edit_that_a_person_made_in_several_sections_is_taken_back_whole(work
 
 def test_what_is_taken_back_keeps_to_the_soft_caps(work: Workspace) -> None:
     made = part(work)
-    put(work, made, "role", "One more word about it. " * 120, rationale=WHY)
+    put(work, made, "role", "One more word about it. " * 130, rationale=WHY)
+    assert put(work, made, "role", "One more word about it. " * 120).warnings == (), "it got shorter"
     short = put(work, made, "role", "Short again.")
     refused("section-cap", undo, work, short)
     assert undo(work, short, actor="person").warnings
@@ -675,6 +676,13 @@ def test_a_save_of_an_older_version_drops_nothing_that_was_written_since(work: W
     file.write_text(stale.replace("It guards the gate.", "It dreams."))
     assert "replaced newer text of role" in look(work, file).notices[0]
     assert "It dreams." in file.read_text() and "It sleeps." not in file.read_text()
+    # What both wrote alike is nobody's loss.
+    stale = file.read_text()
+    put(work, made, "role", "It flies.", now_us=NOW_US + 4 * SECOND)
+    file.write_text(stale.replace("It dreams.", "It flies.").replace("Mice.", "Cats."))
+    assert look(work, file).notices == []
+    stale = file.read_text()
+    put(work, made, "role", "It dreams.", now_us=NOW_US + 5 * SECOND)
     # A save without any change of its own is no edit; one of the newest version may take words out.
     events = len(queries.log(repo_of(work), made.id))
     file.write_text(stale)

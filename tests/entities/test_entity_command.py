@@ -180,6 +180,14 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     assert lines[1:4] == ["    - It guards.", "    + It hides.", f"    {edit['token']}"]
     vault.done("undo", edit["token"])
     assert vault.shown(critic)["role"]["text"].strip() == "It guards."
+    profile = vault / edit["path"]
+    stale = profile.read_text("utf-8")
+    vault.call("entity", "append", critic, "highlights", "--text", "Strict.", "--now", "2026-03-29T12:00:01.000Z")
+    profile.write_text(stale.replace("It guards.", "It sleeps."), "utf-8")
+    assert (
+        "would have dropped highlights; it was kept" in vault.call("reindex", "--now", "2026-03-29T12:00:02.000Z").out
+    )
+    assert "human edit role (kept highlights)" in vault.entity("log", critic).out
     said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
     assert vault.entity("show").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"

@@ -157,6 +157,23 @@ def test_a_file_is_made_again_byte_for_byte(first: str, second: str) -> None:
     assert state.text == render(two) and text_sha256(render(one)) in state.known and not state.is_new
 
 
+@pytest.mark.parametrize(
+    ("body", "old", "new", "then"),
+    [
+        ("\na\nb\n", "x\n", "a\n", "\nx\nb\n"),
+        ("\nb\na\n", "x\n", "a\n", "\nb\nx\n"),
+        ("\nb\na\n\nc\n", "", "a\n\n", "\nb\n\nc\n"),
+        ("\nb\n", "x\n", "", "\nx\nb\n"),
+        ("b\n\n", "x\n", "", "b\nx\n\n"),
+        ("ba\n", "x\n", "a\n", None),
+        ("\nb\n", "x\n", "a\n", None),
+        ("\nb\na\n\na\n", "x\n", "a\n", None),
+    ],
+)
+def test_a_change_is_taken_back_where_it_stands_once(body: str, old: str, new: str, then: str | None) -> None:
+    assert replay.take_back(body, 1, old, new) == then
+
+
 def test_machines_that_wrote_at_once_keep_both() -> None:
     start = made()
     with_role, with_item = CHANGES["narrative"](start), CHANGES["item"](start)
