@@ -96,7 +96,8 @@ def examine(
 ) -> Observations:
     """Examines some entities (None: all); files with known signatures only if it is `thorough`."""
     found, rows = found or Observations(), dict[str, dict[str, Signature | None]]()
-    for path, signature in entities_store.signatures(repo.workspace.database, repo.agent_id).items():
+    database = repo.workspace.database
+    for path, signature in entities_store.signatures(database, repo.agent_id).items():
         place = parse_path(path)
         if place is not None:
             rows.setdefault(place.id, {})[path] = signature
@@ -114,7 +115,17 @@ def examine(
             mine = (folders[0]._replace(file=file).path for file in FILES)
             if {path: current[path] for path in mine if path in current} == expected:
                 continue
-        _examine_entity(repo, each, folders, expected, found)
+        fresh, gone, over, new = _examine_entity(repo, each, folders, expected, found)
+        if not (fresh or gone or over or new) and repo.is_log_end_known():
+            continue
+        found.changed = True
+        found.drifted += [one.path for one in new]
+        with database.transaction(durable=True):
+            entities_store.put_files(database, fresh, gone)
+            entities_store.clear_drift(database, over)
+            for one in new:
+                entities_store.put_drift(database, one)
+            repo.remember_log_end()
     return found
 
 
@@ -124,9 +135,12 @@ def _examine_entity(
     folders: list[EntityPlace],
     rows: Mapping[str, Signature | None],
     found: Observations,
-) -> None:
-    """Compares the files of one entity with its events; then its rows (`rows`: those in the index) and the queue."""
-    state, kind, database = repo.state(entity_id), kind_of(entity_id), repo.workspace.database
+) -> tuple[list[EntityFile], list[str], list[str], list[Finding]]:
+    """Makes the files of one entity and its events agree, of which `rows` are in the index.
+
+    Returns what the index has to learn: rows, paths without a file, paths that are no drift any more, new drift.
+    """
+    state, kind = repo.state(entity_id), kind_of(entity_id)
     if not folders and state and kind is not None:
         # Where it should be: as the index knows it, else by its title.
         known = next((place for path in rows if (place := parse_path(path)) is not None), None)
@@ -148,27 +162,16 @@ def _examine_entity(
     for twin in (one for one in folders if one != place):
         message = f"the entity also exists in {place.folder if place else ''}"
         problems[twin.path] = DocumentProblem("id-twice", message, "a copy needs an id of its own"), ""
-    # Rows of files that are gone go, and files leave the queue that are no drift any more.
     queued = {one.path: one for one in repo.drift() if one.id == entity_id}
     gone, over = [path for path in rows if path not in shown], [path for path in queued if path not in problems]
-    fresh = [row for row in settled if entities_store.file(database, row.path) != row]
+    fresh = [row for row in settled if entities_store.file(repo.workspace.database, row.path) != row]
     at, told = iso(repo.now_us), {(one.path, one.code, one.sha256) for one in queued.values()}
     new = [
         Finding(why.code, why.message, why.hint, path, entity_id, agent_id=repo.agent_id, found_at=at, sha256=sha256)
         for path, (why, sha256) in problems.items()
         if (path, why.code, sha256) not in told
     ]
-    if not (gone or over or fresh or new) and repo.is_log_end_known():
-        return
-    found.changed = True
-    found.drifted += [one.path for one in new]
-    with database.transaction(durable=True):
-        entities_store.put_files(database, fresh)
-        entities_store.forget_files(database, gone)
-        entities_store.clear_drift(database, over)
-        for one in new:
-            entities_store.put_drift(database, one)
-        repo.remember_log_end()
+    return fresh, gone, over, new
 
 
 def _settle_file(

@@ -124,8 +124,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
             found.append(owners[place.agent_id].row(seen)._replace(signature=None))
     with workspace.database.transaction():
         gone = [path for path, signature in moved.items() if signature is None]
-        entities_store.forget_files(workspace.database, gone)
-        entities_store.put_files(workspace.database, found)
+        entities_store.put_files(workspace.database, found, gone)
 
 
 def _owners(workspace: Workspace, known: Iterable[str]) -> set[str]:

@@ -59,33 +59,20 @@ _PARTICIPANTS = EntityFile._fields.index("participants")
 # ── files ──
 
 
-def put_files(database: Database, files: Iterable[EntityFile]) -> None:
-    """Writes rows, replacing those with the same paths, and the lines of `recall`. In the caller's transaction."""
-    fresh = list(files)
-    before = _owners(database, [one.path for one in fresh])
-    for one in fresh:
+def put_files(database: Database, files: Iterable[EntityFile], gone: Iterable[str] = ()) -> None:
+    """Writes rows, replacing those with the same paths, deletes those of paths that are gone; then the `recall` lines.
+
+    In the caller's transaction. An entity without a profile has no line.
+    """
+    owners = set[tuple[str, str]]()
+    for path in gone:
+        owners.update(database.execute("delete from garden_files where path = ? returning agent_id, id", (path,)))
+    for one in files:
+        owners.update(database.execute("select agent_id, id from garden_files where path = ?", (one.path,)))
+        owners.add((one.agent_id, one.id))
         values: list[Any] = list(one[:-1])
         values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
         database.execute(_PUT, [*values, *(one.signature or (None, None, None, None))])
-    _update_lines(database, before | {(one.agent_id, one.id) for one in fresh})
-
-
-def forget_files(database: Database, paths: Iterable[str]) -> None:
-    """Deletes rows of paths, and the `recall` lines of entities left without a profile. In the caller's transaction."""
-    gone = list(paths)
-    before = _owners(database, gone)
-    database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
-    _update_lines(database, before)
-
-
-def _owners(database: Database, paths: Iterable[str]) -> set[tuple[str, str]]:
-    """Returns agent and id of the entities that known paths belong to."""
-    sql = "select agent_id, id from garden_files where path = ?"
-    return {(agent_id, entity_id) for path in paths for agent_id, entity_id in database.execute(sql, (path,))}
-
-
-def _update_lines(database: Database, owners: Iterable[tuple[str, str]]) -> None:
-    """Updates the `recall` lines of entities from their profiles."""
     for agent_id, entity_id in sorted(owners):
         found = lines(database, agent_id, [entity_id])
         if found:

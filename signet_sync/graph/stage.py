@@ -268,7 +268,7 @@ class SessionDerivation(NamedTuple):
 
 
 def _derive(database: Database, wanted: Iterable[Session], alive: Alive) -> dict[Session, SessionDerivation]:
-    found = report_progress(nodes.artifact_texts(database, wanted), alive)
+    found = nodes.artifact_texts(database, report_progress(wanted, alive))
     return {session: derive_session(session, texts) for session, texts in found}
 
 

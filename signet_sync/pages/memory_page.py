@@ -9,8 +9,18 @@ from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page, wikilink, write_agent_option
 from signet_sync.formats.snapshot import LARGEST
 from signet_sync.formats.timestamps import parse_instant, short_day
-from signet_sync.pages.board import MORE, Board, Line, blocks, choose
-from signet_sync.pages.sections import SECTIONS, NodeView, clause, inert, link_to, outcome_of, plain
+from signet_sync.pages.board import MORE, Board, blocks, choose
+from signet_sync.pages.sections import (
+    SECTIONS,
+    BoardInputs,
+    NodeView,
+    candidates,
+    clause,
+    inert,
+    link_to,
+    outcome_of,
+    plain,
+)
 from signet_sync.pages.session_log import WindowRow, clipping_notice
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import page_cell
@@ -30,14 +40,13 @@ _NODE_LENGTH, _TOLD = 160, 60  # characters of a node, and by which its words ar
 class Projection(NamedTuple):
     """All inputs of a page, newest first; what is iterated is read no further than the page has room.
 
-    `candidates` gives so many of the best lines for sections, and whether there are more. `rows` are those of the
-    `in_window` sessions. `nodes` gives condensations, or else sessions, that end before an instant. `today_us` is the
-    day from which days are counted.
+    `inputs` gives what so many lines of sections may show. `rows` are those of the `in_window` sessions. `nodes` gives
+    condensations, or else sessions, that end before an instant. `today_us` is the day from which days are counted.
     """
 
     agent_id: str
     warning: str
-    candidates: Callable[[int], tuple[Sequence[Line], bool]]
+    inputs: Callable[[int], BoardInputs]
     in_window: int
     window_months: Sequence[str]
     rows: Sequence[WindowRow]
@@ -71,10 +80,10 @@ def render(projection: Projection, budget: int) -> Rendered:
     (_, wanted, _), for_index = _render_log(projection, total), budget // 10 if projection.months else 0
     room = max(for_sections - budget + total, total - wanted - for_index)
     room = min(room, total - _least_log(projection))
-    lines, more = projection.candidates(max(room // _LINE, 1))
-    head = choose(lines, SECTIONS, room)
+    seen = projection.inputs(max(room // _LINE, 1))
+    head = choose(candidates(seen, projection.today_us), SECTIONS, room)
     shown = ["\n".join([heading, "", *some]) for heading, some in blocks(head, SECTIONS)]
-    sections = "\n\n".join([*shown, *([MORE] if shown and (more or head.left) else ())])
+    sections = "\n\n".join([*shown, *([MORE] if shown and (seen.more or head.left) else ())])
     left = total - (estimate_tokens(sections) + 3 if sections else 0)
     log, used, kept = _render_log(projection, left - for_index)
     index = _render_index(projection, left - used, head, kept)

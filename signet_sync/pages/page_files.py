@@ -75,7 +75,6 @@ def write(
     Returns the file's signature, and whether bytes were written; adds its folder to `folders`, which the caller syncs.
     Raises `LeaseBusy` if the lease was lost before.
     """
-    entitled = nullcontext if lease is None else lease.guard
     for _ in range(5):
         if lease is not None:
             lease.require()
@@ -97,15 +96,17 @@ def write(
                 continue
             keep_copy(workspace, path, *merged.keep, now_us)
         folders.add(path.rpartition("/")[0])
-        if existing is None:
-            if vault_is_away(workspace):
-                raise WorkspaceError("the vault disappeared during the pass", path=path, hint=_RETRIED)
-            # A file that appears meanwhile is newer than ours: create the page only if the path is still free.
-            with suppress(FileExistsError):
-                signature = writing.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
-                return signature, True
-            continue
-        replaced = writing.replace(workspace.root, path, merged.data, existing, sync_folder=False, entitled=entitled)
+        if existing is None and vault_is_away(workspace):
+            raise WorkspaceError("the vault disappeared during the pass", path=path, hint=_RETRIED)
+        with nullcontext() if lease is None else workspace.database.transaction():
+            if lease is not None:
+                lease.require()  # until the swap: to take it over needs the lock that this transaction holds
+            if existing is None:
+                # A file that appears meanwhile is newer than ours: create the page only if the path is still free.
+                with suppress(FileExistsError):
+                    return writing.create_once(workspace.root, path, merged.data, sync_folder=False), True
+                continue
+            replaced = writing.replace(workspace.root, path, merged.data, existing, sync_folder=False)
         if replaced.displaced is None:
             return replaced.signature, True
         # An editor saved between our read and the swap: its file is back in place and is merged like any other.

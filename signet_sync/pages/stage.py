@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats import managed_block
@@ -25,8 +26,7 @@ from signet_sync.graph import stage as graph_stage
 from signet_sync.graph.stage import Graph
 from signet_sync.graph.store import nodes
 from signet_sync.memories.score import day_start
-from signet_sync.pages import conflict_copies, dreams_page, others, page_files, sections
-from signet_sync.pages.board import Line
+from signet_sync.pages import conflict_copies, dreams_page, others, page_files
 from signet_sync.pages.memory_page import LEAST_ROW, Projection, Rendered, render
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
 from signet_sync.pages.session_log import add_headless, compose, day_text, month_text
@@ -145,11 +145,6 @@ def projection(
 ) -> Projection:
     """Returns what a page of so many tokens shows of so many days."""
     first, last = now_us - days * DAY, now_us
-
-    def candidates(limit: int) -> tuple[list[Line], bool]:
-        seen = views.page_inputs(database, agent_id, now_us, limit)
-        return sections.candidates(seen, now_us), seen.more
-
     rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)
     of_month, days_of_all = Counter[str](), pages.days(database, agent_id)
     for day, count in days_of_all.items():
@@ -158,7 +153,7 @@ def projection(
     return Projection(
         agent_id,
         warning,
-        candidates,
+        partial(views.page_inputs, database, agent_id, now_us),
         pages.count_in_window(database, agent_id, first, last),
         [*dict.fromkeys(window)],
         add_headless(rows, pages.count_headless(database, agent_id, first, last), agent_id),

@@ -9,8 +9,8 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -162,24 +162,17 @@ def _claim(source: int, staged: str, target: int, name: str) -> None:
         raise
 
 
-Entitled = Callable[[], AbstractContextManager[None]]
-
-
-def create_once(
-    root: str, path: str, data: bytes, *, sync_folder: bool = True, entitled: Entitled = nullcontext
-) -> Signature:
+def create_once(root: str, path: str, data: bytes, *, sync_folder: bool = True) -> Signature:
     """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
 
-    The context manager `entitled` is entered while the file gets its name; it may raise, and then nothing is published.
     Raises `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is
     absent or whole.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
         with _staged(temporary, data) as staged:
-            with entitled():
-                if not _link(temporary, staged, target, name):
-                    _claim(temporary, staged, target, name)
+            if not _link(temporary, staged, target, name):
+                _claim(temporary, staged, target, name)
             if sync_folder:
                 sync_descriptor(target)
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
@@ -196,23 +189,14 @@ class Replaced(NamedTuple):
     displaced: bytes | None
 
 
-def replace(
-    root: str,
-    path: str,
-    data: bytes,
-    expected: bytes | None,
-    *,
-    sync_folder: bool = True,
-    entitled: Entitled = nullcontext,
-) -> Replaced:
+def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_folder: bool = True) -> Replaced:
     """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
 
     `expected` are the bytes that the caller believes to be there. Where the system can swap two names, the old file is
     compared *after* the swap, and only once no process has it open for writing. So an editor that saved in between, or
     is about to, loses nothing: its file is swapped back, which needs no space, and its bytes are returned in
     `displaced`. With `expected` None any content is replaced and returned in `displaced`. The old file's mode is kept;
-    a new file is 0600. The context manager `entitled` is entered around the swap; it may raise, and then the file
-    stays.
+    a new file is 0600.
 
     Raises `WorkspaceError` if the path is not a regular file, or the file is being written at this moment.
     """
@@ -224,9 +208,8 @@ def replace(
         mode = 0o600 if status is None else stat.S_IMODE(status.st_mode)
         displaced = None
         with _staged(temporary, data, mode) as staged:
-            with entitled():
-                if status is not None or not _appears(temporary, staged, target, name):
-                    displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
+            if status is not None or not _appears(temporary, staged, target, name):
+                displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
             if sync_folder:
                 sync_descriptor(target)
         # Only now: removing the second name of a linked file changes its ctime.

@@ -47,7 +47,7 @@ def put(database, *files):
 
 def forget(database, *files):
     with database.transaction():
-        entities_store.forget_files(database, [one.path for one in files])
+        entities_store.put_files(database, [], [one.path for one in files])
 
 
 def told(database):

@@ -19,9 +19,8 @@ from artifacts_fixture import (
 )
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
-from signet_sync.pages.board import Line
 from signet_sync.pages.memory_page import Rendered, render
-from signet_sync.pages.sections import BoardInputs, NodeView, StatementView, candidates
+from signet_sync.pages.sections import BoardInputs, NodeView, StatementView
 from signet_sync.pages.session_log import clipping_notice, day_text, month_text
 from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
@@ -41,20 +40,19 @@ def page(
     fill(database, made if order is None else random.Random(order).sample(made, len(made)))
     found = projection(database, agent_id, now_us, budget, warning=warning)
     given = found._replace(
-        candidates=lambda _: (head, False), nodes=lambda condensed, before_us: () if condensed else nodes
+        inputs=lambda _: BoardInputs(statements=head), nodes=lambda condensed, before_us: () if condensed else nodes
     )
     rendered = render(given, budget)
     database.close()
     return rendered
 
 
-def statements(*kinds_and_texts) -> list[Line]:
+def statements(*kinds_and_texts) -> list[StatementView]:
     """Statements as the head may show them, the first ranking first."""
-    views = [
+    return [
         StatementView(f"f-{number:012d}", kind, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
         for number, (kind, text) in enumerate(kinds_and_texts)
     ]
-    return candidates(BoardInputs(statements=views), NOW_US)
 
 
 def compactions(count) -> list[NodeView]:

@@ -32,7 +32,6 @@ from signet_sync.pages.sections import (
     NodeView,
     StatementView,
     ThreadView,
-    candidates,
 )
 from signet_sync.pages.session_log import LedgerRow, Part, WindowRow, compose, day_text
 
@@ -136,7 +135,7 @@ def memory_page(words: Sequence[str]) -> str:
     ]
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
-        "default", "", lambda _: (candidates(seen, NOW_US), False), count, ["2026-03"],
+        "default", "", lambda _: seen, count, ["2026-03"],
         [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], lambda condensed, _: () if condensed else nodes, NOW_US,
     )  # fmt: skip

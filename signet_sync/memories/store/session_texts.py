@@ -138,14 +138,13 @@ def _read_artifacts(database: Database, where: str, bindings: Sequence[str]) -> 
         yield from row
 
 
-def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tuple[str, str]] = ()) -> Iterator[str]:
+def _other_texts(database: Database, scopes: Sequence[Scope], gone: Collection[tuple[str, str]]) -> Iterator[str]:
     """Returns bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
 
-    `but` are memories, agent and id, that are left out.
+    `gone` are memories, agent and id, that are left out.
     """
     outside, bindings = _outside(scopes)
     yield from _read_artifacts(database, outside, bindings)
-    gone = {*but} | _find_remembered_alone(database, scopes)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
             yield content
@@ -186,15 +185,15 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
     At most `MOST_PHRASES`, spread over the whole text. Every other text of the index is read once.
     """
-    own = (text for scope in scopes for text in texts(database, scope))
-    return _distinctive_phrases(own, other_texts(database, scopes))
+    own = [text for scope in scopes for text in texts(database, scope)]
+    return _distinctive_phrases(own, _other_texts(database, scopes, _find_remembered_alone(database, scopes)))
 
 
 def identify_memory(database: Database, memory: Memory) -> set[bytes]:
     """Returns what identifies a memory: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
     own = [memory.content, flat := flatten(memory.content, limit=len(memory.content) + 1), escape(flat)]
-    return {memory.id.encode()} | _distinctive_phrases(own, other_texts(database, (), but=[memory[:2]]))
+    return {memory.id.encode()} | _distinctive_phrases(own, _other_texts(database, (), [memory[:2]]))
 
 
 def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:

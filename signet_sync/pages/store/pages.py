@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
@@ -79,16 +78,6 @@ class PageLease(NamedTuple):
         if not self.database.value(held, (self.agent_id, self.fence)):
             page = head_page(self.agent_id)
             raise LeaseBusy(f"the lease of {page} was taken over", hint="this will be retried automatically")
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Checks the lease while a page is swapped in, holding the database's write lock.
-
-        Taking the lease over needs the same lock, so that cannot happen between the check and the swap.
-        """
-        with self.database.transaction():
-            self.require()
-            yield
 
     def release(self, content_hash: str | None = None) -> None:
         """Releases the lease; with a hash, the page was written. In the caller's transaction."""
