@@ -1,8 +1,8 @@
 """Finds what the agent's other sessions hold of removed ones, turns and passages, and redacts it.
 
 Each turn stands in one session, the one that was captured first. If that is a fork, a removal of the original reaches
-the fork's files: the transcript loses whole exchanges, the summary each line that only these say. A summary by a model
-mixes all that was said, and goes whole.
+the fork's files: the transcript loses whole exchanges; summaries and sentences go, and what the fork itself came to is
+told again from the rest of its transcript.
 
 A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
 text is a template, and earlier text is not the session's own. Code and tool output are excluded, since two sessions
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -37,7 +37,6 @@ from signet_sync.sessions.live.turns import turns_in
 from signet_sync.storage.database.batches import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import turns
-from signet_sync.text.digest_mark import end_of
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import REMOVED, Cleaning
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -59,8 +58,6 @@ _SURE_WORDS = 12
 _OPENS = re.compile(r"(?:^|\n)[\s>#*+-]*(?:\d{1,3}[.)])?\s*(?:\*\*)?$|[.!?:]['\")*]*\s+$")
 _CLOSES = re.compile(r"[.!?]['\")*`]*$")
 _GAP = re.compile(r"[\s*>#`.,;:!?()-]*")
-_RUN_OF_LETTERS = re.compile(r"\w+")
-_RUN = 5  # words that only the removed turns say
 
 _Prompt = tuple[str, str]  # its time and first line
 
@@ -70,23 +67,17 @@ _Prompt = tuple[str, str]  # its time and first line
 
 @dataclass(frozen=True, slots=True)
 class HeldCopy:
-    """A session that holds turns of removed ones.
+    """A session that holds turns of removed ones, by their prompts.
 
-    `artifacts` are its artifacts, each with whether it mixes what these and others said, `prompts` those of the turns,
-    `copied` and `rest` the words of these turns and of the session's own.
+    Transcripts are the last of its `artifacts`: after a crash they say that it holds them.
     """
 
-    artifacts: Mapping[str, bool]
+    artifacts: tuple[str, ...]
     prompts: frozenset[_Prompt]
-    copied: str
-    rest: str
 
     def cleaning(self, path: str) -> Cleaning:
         """Returns the cleaning of one of its artifacts."""
-        name = artifact_name(path.rpartition("/")[2])
-        if name is not None and name.kind == "transcript":
-            return Cleaning(self._redact_exchanges, self._line)
-        return Cleaning((lambda _: REMOVED) if self.artifacts[path] else self._redact_lines, self._line)
+        return Cleaning(self._redact_exchanges if _is_transcript(path) else _redact_whole, str, sentence=_redact_whole)
 
     def _redact_exchanges(self, text: str) -> str:
         kept: list[str] = []
@@ -96,21 +87,14 @@ class HeldCopy:
             at = end
         return "".join(kept) + text[at:]
 
-    def _redact_lines(self, text: str) -> str:
-        made_by = end_of(text)
-        title = text.partition("\n")[0]
-        head = f"# {self._line(title.removeprefix('# '))}{text[len(title) : made_by]}" if made_by else ""
-        return head + "\n".join(map(self._item, text[made_by:].split("\n")))
 
-    def _item(self, line: str) -> str:
-        return f"- {self._line(line[2:])}" if line.startswith("- ") else line
+def _is_transcript(path: str) -> bool:
+    name = artifact_name(path.rpartition("/")[2])
+    return name is not None and name.kind == "transcript"
 
-    def _line(self, text: str) -> str:
-        """Replaces a line that says what only the removed turns say."""
-        words = _words(text)
-        runs = [words[at : at + _RUN] for at in range(max(1, len(words) - _RUN + 1))] if words else []
-        said = (f" {' '.join(run)} " for run in runs)
-        return REMOVED if any(run in self.copied and run not in self.rest for run in said) else text
+
+def _redact_whole(text: str) -> str:
+    return REMOVED if text.strip() else text
 
 
 def _find_copies(workspace: Workspace, removals: Sequence[SessionRemoval]) -> list[HeldCopy]:
@@ -152,41 +136,24 @@ def _holding(
         if next(_spans(other.text, prompts), None)
     }
     for token, session_id in sorted(holders):
-        texts = list(session_texts.artifact_texts(workspace.database, [(agent_id, token, (session_id,))]))
-        copied, rest = [], []
-        held: set[int] = set()
-        for one in texts:
-            copied += [one.text[start:end] for start, end in _spans(one.text, prompts)]
-            rest += [one.text[start:end] for start, end in _spans(one.text, prompts, others=True)]
-            held |= {one.captured_us} if next(_spans(one.text, prompts), None) else set()
-        artifacts = dict.fromkeys((one.path for one in texts), False)
-        for one in texts:
-            name = artifact_name(one.path.rpartition("/")[2])
-            kind = name.kind if name is not None else ""
-            mixed = kind == "summary" and one.captured_us in held and "\n" in one.text and not end_of(one.text)
-            artifacts[one.path] |= mixed or kind == "compaction"
-        words = (f" {' '.join(_words(' '.join(part)))} " for part in (copied, rest))
-        yield HeldCopy(artifacts, prompts, *words)
+        texts = session_texts.artifact_texts(workspace.database, [(agent_id, token, (session_id,))])
+        paths = {one.path for one in texts}
+        yield HeldCopy(tuple(sorted(paths, key=lambda path: (_is_transcript(path), path))), prompts)
 
 
-def _spans(text: str, prompts: frozenset[_Prompt], *, others: bool = False) -> Iterator[tuple[int, int]]:
-    """Yields where exchanges with these prompts, or all `others`, begin and end in a transcript's text."""
+def _spans(text: str, prompts: frozenset[_Prompt]) -> Iterator[tuple[int, int]]:
+    """Yields where exchanges with these prompts begin and end in a transcript's text."""
     times = {at for at, _ in prompts}
     begun = list(turns(text))
-    if not others and not any(turn.at is not None and iso(turn.at) in times for turn in begun):
+    if not any(turn.at is not None and iso(turn.at) in times for turn in begun):
         return
     pieces = [text[turn.start : end] for turn, end in zip_longest(begun, (turn.start for turn in begun[1:]))]
     starts = [
         turn.start for turn, piece in zip(begun, pieces, strict=True) if next(exchanges_of(turns_in(piece)), None)
     ]
     for start, end in zip_longest(starts, starts[1:], fillvalue=len(text)):
-        held = not prompts.isdisjoint(_prompts([text[start:end]]))
-        if held is not others:
+        if not prompts.isdisjoint(_prompts([text[start:end]])):
             yield start, end
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _RUN_OF_LETTERS.findall(text)]
 
 
 # ── passages ──

@@ -38,11 +38,12 @@ Clean = Callable[[str], str]
 
 
 class Cleaning(NamedTuple):
-    """How text is redacted: bodies, and fields of one line; `rules` is the version of the sanitizer's rules."""
+    """How text is redacted: bodies, and fields of one line, a sentence (None: as these); `rules` is the sanitizer's."""
 
     body: Clean
     line: Clean
     rules: str | None = None
+    sentence: Clean | None = None
 
 
 class Rewritten(NamedTuple):
@@ -92,10 +93,11 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
     clean = normalize(cleaning.body(body))
     artifact = validate(kind, {**document.fields, "content_sha256": text_sha256(clean)})
     found, fields = rules(body, clean), artifact.fields()
-    for name in _LINES:
+    cleanings = dict.fromkeys(_LINES, cleaning.line) | {"memory_sentence": cleaning.sentence or cleaning.line}
+    for name, clean_line in cleanings.items():
         value = fields.get(name)
         if isinstance(value, str):
-            fields[name] = cleaning.line(value)
+            fields[name] = clean_line(value)
             found += rules(value, fields[name])
     unknown: dict[str, Any] = {}
     for name, entry in unknown_entries(document.head, frozenset(type(artifact).FIELDS)):

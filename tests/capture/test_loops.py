@@ -215,13 +215,14 @@ CHOSEN = {"kind": "note", "turn": 2, "quote": "answer2word bounds the retry loop
 @pytest.mark.parametrize(
     "model", ["", pytest.param(f"print({json.dumps({'items': [CHOSEN]})!r})", marks=pytest.mark.slow)]
 )
-def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model):
+def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model, monkeypatch):
+    monkeypatch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)
     if model:
         provider(tmp_path, model)
     parent.assistant("## Decisions\n\n- Use a seed of ownseedword.", 22)
     fork = forked(parent, FORK)
     fork.user("Please fix dfork in src/dfork.py", 30)
-    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
+    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.\n\nNext: plant the forkseedword.", 31)
     parent.exchange(4, 40)
     import_(vault, "claude-code", fork.path)
     import_(vault, "claude-code", parent.path)
@@ -230,6 +231,7 @@ def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, p
     assert vault.call("remove", PARENT, "--reason", "r", "--yes", "--quoting", "redact").code == 0
     assert not leaks(vault, "question1word", "answer2word", "ownseedword", "question4word")
     assert vault.hits('"all 44 tests pass"') and vault.call("check").code == 0
+    assert vault.rows("select kind from statements where text like '%forkseedword%'") == [("next",)]
     fork.exchange(6, 60)
     import_(vault, "claude-code", fork.path)
     said_once(vault, "question6word", "dfork.py; all 44")
