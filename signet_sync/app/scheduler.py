@@ -184,7 +184,7 @@ class Scheduler:
         # The process that was writing a journalled flow may have died before the first file.
         if journal.keys(self.workspace.state.journal) or live.any_to_distil(self.workspace.database):
             self._pass(frozenset())
-        if bool(others.holds(self.workspace, self._agents)) != bool(self.held):
+        if bool(others.holds(self.workspace)) != bool(self.held):
             self.everything = True
 
     def _dream(self) -> None:

@@ -174,9 +174,7 @@ def clear(workspace: Workspace) -> tuple[set[str], list[str]]:
     gone, trouble = set[str](), []
     for copy in [*find(workspace.root), *_find_manifests(workspace.database)]:
         signet_writes_it = page_agent(copy.original) is not None or _MANIFEST.fullmatch(copy.path) is not None
-        if parse_ledger_page(copy.original) is not None or (
-            signet_writes_it and others.holds(workspace, [copy.agent_id])
-        ):
+        if parse_ledger_page(copy.original) is not None or (signet_writes_it and others.holds(workspace)):
             continue
         try:
             if _clear_copy(workspace.root, copy):

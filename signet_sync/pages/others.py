@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from signet_sync.formats import managed_block
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import head_page
-from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.pages.store import pages
+from signet_sync.formats.snapshot import Found
 from signet_sync.storage import files
 from signet_sync.storage.locations import process_alive
 
 if TYPE_CHECKING:
-    from signet_sync.storage.database.connection import Database
     from signet_sync.sync.workspace import Workspace
 
 FOLDERS = ".daemon", "runtime"  # the second one is where newer versions have it
-# Seconds after its last write until a daemon without visible process counts as gone: it may run on another machine.
-HOLD = 3600.0
 _SIGNET = late(rb"signet(?![-_]sync)|daemon\.[jt]s\b", re.IGNORECASE)
 
 
@@ -52,30 +44,7 @@ def _is_signet(pid: int) -> bool:
     return _SIGNET.search(words) is not None
 
 
-def holds(workspace: Workspace, agents: Sequence[str]) -> str:
+def holds(workspace: Workspace) -> str:
     """Returns why pages and manifests are held back; empty if they are not, or if the user decided to take over."""
-    if workspace.settings.takeover:
-        return ""
-    pid = daemon_pid(workspace.root)
-    if pid is not None:
-        return f"a Signet daemon (pid {pid}) is alive on this workspace"
-    path, age = replaced(workspace.root, workspace.database, agents)
-    return f"Signet replaced {path} after signet-sync had written it" if path and age < HOLD else ""
-
-
-def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
-    """Returns a page that Signet wrote over one of ours, and how many seconds ago.
-
-    Of several, the one written last; an empty path if there is none.
-    """
-    found: list[tuple[float, str]] = []
-    for path in [head_page(agent_id) for agent_id in agents if pages.head_written(database, agent_id)]:
-        state, status = pages.page_state(database, path), files.status_of(root, path)
-        if status is None or (state is not None and state.signature == files.signature_of(status)):
-            continue
-        read = files.read(root, path, PAGE_LIMIT)
-        if isinstance(read, Found) and managed_block.is_signets(read.raw):
-            # A file dated in the future must not hold pages back for longer than any other.
-            found.append((abs(time.time() - status.st_mtime), path))
-    age, path = min(found, default=(0.0, ""))
-    return path, age
+    pid = None if workspace.settings.takeover else daemon_pid(workspace.root)
+    return f"a Signet daemon (pid {pid}) is alive on this workspace" if pid is not None else ""

@@ -93,7 +93,7 @@ class MemoryPages(Publisher):
         """Returns the pages that may differ from their rows, or whose files were touched."""
         agents = _agents(run)
         if agents:
-            run.outcome.held = others.holds(run.workspace, sorted(agents))
+            run.outcome.held = others.holds(run.workspace)
         return [head_page(agent) for agent in agents]
 
     def publish(self, run: Pass, key: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import shutil
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from agents import LINUX, Inside, Session, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
 from signet_sync.app import scheduler
-from signet_sync.pages import others
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.database.tables import TABLES
@@ -304,25 +301,6 @@ def test_a_live_signet_daemon_holds_back_pages_until_it_ends(vault: Vault, sleep
         sleeper.wait()
         agent.wait("watching")
         assert session.sentence in page(vault)
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vault) -> None:
-    session = Session().write(vault)
-    theirs = "<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- a <!-- signet:end --> b\n- c\n"
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        assert session.sentence in page(vault)
-        (vault / "MEMORY.md").write_text(theirs)
-        agent.wait("held: signet daemon")
-        assert page(vault) == theirs
-        long_ago = time.time() - others.HOLD - 1
-        os.utime(vault / "MEMORY.md", (long_ago, long_ago))
-        agent.wait("watching")
-        assert session.sentence in page(vault) and "- c" not in page(vault)
-        assert [kept.read_text() for kept in vault.root.glob("MEMORY.signet-*.md")] == [theirs]
-        assert not list(vault.root.glob("MEMORY.user-*.md"))
 
 
 @pytest.mark.usefixtures("quick")

@@ -286,9 +286,12 @@ def test_while_pages_are_held_back_our_own_lose_what_was_removed(vault):
 
 def test_a_page_that_signet_wrote_is_named_and_not_touched(vault):
     theirs = f"<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- {ID} said <!-- signet:end --> so\n"
-    (vault / "MEMORY.md").write_text(theirs)
-    assert remove(vault)["foreign"] == ["MEMORY.md"]
-    assert vault.page() == theirs and leaks(vault.root, vault.state, but=("MEMORY.md",)) == []
+    with process_of(vault.root):
+        (vault / "MEMORY.md").write_text(theirs)
+        assert remove(vault)["foreign"] == ["MEMORY.md"]
+        assert vault.page() == theirs and leaks(vault.root, vault.state, but=("MEMORY.md",)) == []
+    vault.reindex()
+    assert vault.page() != theirs and leaks(vault.root, vault.state) == []
 
 
 def test_the_git_history_is_looked_at(vault):

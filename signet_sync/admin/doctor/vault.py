@@ -20,7 +20,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, SignetSyncError, WorkspaceError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.pages import conflict_copies
-from signet_sync.pages.others import HOLD, daemon_pid, replaced
+from signet_sync.pages.others import daemon_pid
 from signet_sync.pages.store.pages import SIGNET_TROUBLE
 from signet_sync.settings import model
 from signet_sync.storage import writing
@@ -161,25 +161,12 @@ def _daemon(target: Installation) -> list[Finding]:
     except (OSError, SignetSyncError):
         return []
     if pid is None:
-        return _check_page_owner(target)
+        return []
     if target.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
     words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
     others = f"to leave Signet: {target.command('migrate signet')}; to write beside it: projection.takeover = true"
     return [warning("signet-daemon", words, f"kill {pid}  # {others} in {SETTINGS}")]
-
-
-def _check_page_owner(target: Installation) -> list[Finding]:
-    """Reports a page that a Signet, no longer detected, wrote over ours."""
-    if target.settings.takeover:
-        return []
-    path, age = target.query(lambda database: replaced(target.root, database, counts.agents(database))) or ("", 0.0)
-    if not path:
-        return []
-    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it runs here"
-    held = f"; pages and manifests are held back for another {span(HOLD - age)}" if age < HOLD else ""
-    remedy = f"{target.command('reindex')}  # takes it back then; to write at once: projection.takeover = true"
-    return [warning("signet-daemon", words + held, f"{remedy} in {SETTINGS}")]
 
 
 # ── pages ──

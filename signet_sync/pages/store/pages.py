@@ -99,12 +99,6 @@ def take_lease(database: Database, agent_id: str) -> PageLease:
     return PageLease(database, agent_id, fence)
 
 
-def head_written(database: Database, agent_id: str) -> bool:
-    """Returns whether signet-sync ever wrote this agent's page."""
-    written = "select exists(select 1 from memory_md_heads where agent_id = ? and content_hash is not null)"
-    return bool(database.value(written, (agent_id,)))
-
-
 # ── the session log ──
 
 _LINES = "session_token, session_id, line, tokens, day"
