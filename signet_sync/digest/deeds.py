@@ -48,6 +48,7 @@ _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?![^;&|\n]*\s(?:-R|--repo)[= ])(?:\
 # After which nobody knows which edits are left, without a commit of its own.
 _SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
 _PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b(?! --dry-run)|\b(?:gt|gh stack) submit\b")
+_SENT = late(r"(?m)^\s*To (?:\w+://|\S+@\S+:)\S+$")  # what git prints of a push
 _DELEGATES = late(r"(?:^|_)task$|agent|workflow")  # a tool whose own calls nobody sees
 _SCRATCH_PATH = late(r"(?:^|/)(?:tmp|scratchpad|memory|\.(?:claude|codex|pi|agents|copilot))/")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
@@ -149,7 +150,7 @@ class Deeds:
             self.loose.clear()
         if commits and not _SCRATCH.search(command):
             self._commit(made or [Commit(subject, turn) for subject in _read_subject(command)], "--amend" in command)
-        if _PUSHED.search(bare):
+        if _PUSHED.search(bare) or (cut and _SENT.search("\n".join(call.output))):
             self.pushed = turn
         if "create" in command and _OPENED.search(bare):
             address = _ADDRESS.search("\n".join(call.output))

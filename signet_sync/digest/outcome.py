@@ -88,10 +88,11 @@ def _opening(turns: Sequence[Turn]) -> str:
 # ── what came out ──
 
 
-def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """Yields what came out: pull requests and commits by title, then what the last reports say beside them.
+def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]]) -> Sequence[str]:
+    """Returns what came out: pull requests and commits by title, then what the last reports say beside them.
 
-    Behind it stands how the calls left the work, whatever is said of it, and what was asked last and not done.
+    What was asked last and not done stands second, before all that there may be no room for; at the end stands how the
+    calls left the work, whatever is said of it.
     """
     fetched = read_fetched(turns)
     noted = _find_noted_outcome(turns, fetched)
@@ -109,13 +110,20 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
                 pieces.append(line)
     if names := _name_files(deeds, " ".join(pieces).casefold()):
         pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
-    yield from pieces
-    if pieces:
-        yield from _witness(deeds)
-    last = turns[-1]
-    asked = " ".join(own.get(last.number, ())) if is_unfinished(last, deeds) and not last.interrupted else ""
-    if len(stems(asked)) > 1:
-        yield f"unfinished: {clip(asked, 12)}"
+    pieces += _witness(deeds) if pieces else ()
+    if left := _tell_left(turns[-1], deeds, own):
+        pieces.insert(1, left)
+    return pieces
+
+
+def _tell_left(last: Turn, deeds: Deeds, own: Mapping[int, Sequence[str]]) -> str:
+    """Returns what the person asked last, if it was not done after other work was; empty if it was."""
+    asked = " ".join(own.get(last.number, ()))
+    if len(stems(asked)) < 2:
+        return ""
+    if last.interrupted:
+        return f"stopped: {clip(asked, 12)}" if any(turn < last.number for turn in deeds.working_turns) else ""
+    return f"unfinished: {clip(asked, 12)}" if is_unfinished(last, deeds) else ""
 
 
 def _find_noted_outcome(turns: Sequence[Turn], fetched: Printed) -> str:

@@ -157,7 +157,9 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; without any, what was asked."""
     request = _shorten(outcome.request, _ASKED)[0]
-    told = overlap(request, " ".join(outcome.results)) >= 0.5
+    # What was asked last and not done says more than what was asked first.
+    told = any(one.startswith(("stopped: ", "unfinished: ")) for one in outcome.results)
+    told = told or overlap(request, " ".join(outcome.results)) >= 0.5
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
         said = f"{request or 'the work'}: stopped midway" if request or parts else ""

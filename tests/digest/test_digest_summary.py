@@ -191,7 +191,12 @@ PR = call("Bash", 'gh pr create --title "Trim the wick of the north lamp"', "htt
     (WICK + assistant(EDIT), "lantern: edited wick.py; unfinished: Please trim the wick"),
     (user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less than tallow does."),
      "lantern: Rape oil smells less than tallow does (asked: what is the difference between tallow and rape oil"),
-], ids=["report", "commit", "merged", "stopped", "asked", "unfinished", "question"])  # fmt: skip
+    (WICK + assistant(COMMIT + "Committed.") + user("Now oil the door of the tower") + assistant(EDIT) + interrupted(),
+     "lantern: lamp: trim the wick of the north lamp to 4 mm (wick.py); stopped: Now oil the door of the tower"),
+    (WICK + assistant(call("Bash", "git commit -m x …", "[main 1a2b3c4] trim the wick of the north lamp to 4 mm\n"
+                           "To https://git.example.org/a/b.git\n   1..2  main -> main") + "Done."),
+     "lantern: trim the wick of the north lamp to 4 mm; committed and pushed"),
+], ids=["report", "commit", "merged", "aborted", "asked", "unfinished", "question", "stopped", "pushed"])  # fmt: skip
 def test_it_says_what_came_out(transcript: str, begins: str) -> None:
     said = told(transcript)
     assert said is not None and said.casefold().startswith(begins.casefold()), said

@@ -126,6 +126,9 @@ CASES = {
                                  "user see\n\n[image]"),
     "a command": _in_name_of_user("<command-name>/model</command-name>\n  <command-args>opus</command-args>",
                                   "event /model opus"),
+    "a command with words": _in_name_of_user(
+        "<command-name>/fix</command-name>\n<command-args>the wick smokes</command-args>", "user /fix the wick smokes"
+    ),
     "a shell": _in_name_of_user("<bash-input>ls</bash-input>", "event ! ls"),
     "a reminder": _in_name_of_user("<system-reminder>\nbe good\n</system-reminder>\nGo on.", "user Go on."),
     "a quoted tag": _in_name_of_user("Why does <system-reminder> show up in </system-reminder> here?",

@@ -179,7 +179,11 @@ class _ClaudeCodeReader(LineReader):
         for text in texts_of(content):
             own, spans = _TAGS.split(drop_injected(text))
             if command := dict(spans).get("command-name"):
-                self.add("event", f"{command} {dict(spans).get('command-args', '')}")
+                given = dict(spans).get("command-args", "")
+                if " " in given.strip():
+                    words.append(f"{command} {given}")  # a person typed what a command is to do
+                else:
+                    self.add("event", f"{command} {given}")
             for name, inner in spans:
                 if name in _TOLD:
                     self.add("event", f"{_TOLD[name]} {inner}")
