@@ -51,7 +51,8 @@ _TEMPLATE = 5  # sessions; text that more of them repeat belongs to none
 _PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
 _WORD = re.compile(r"\S+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
-_FENCE = re.compile(r" {0,6}(`{3,}|~{3,})")
+# To the fence that closes it, or to the end.
+_CODE = re.compile(r"^ {0,6}(`{3,}|~{3,}).*?(?:^ {0,6}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _LEAD = re.compile(r"[\s>#*+-]*(?:\d{1,3}[.)]\s+)?")
 _CALL = re.compile(r"- (?:sub-agent )?(`+) ?(.+?) ?\1(?: · \d{4}-[\dT:.-]{1,30}Z)?(?:(?: ·)? (.*))?")
 _SURE_WORDS = 12
@@ -366,18 +367,9 @@ def _is_prose(words: Collection[re.Match[str]]) -> bool:
 
 def _prose(part: SessionText) -> Iterator[tuple[int, int]]:
     """Yields the lines of prose: no code, no tool calls and output, no remarks of the program that wrote them."""
-    at, fence = 0, ""
-    in_item = False
-    for line in part.text.split("\n"):
+    at, in_item = 0, False
+    for line in _CODE.sub(lambda code: " " * len(code[0]), part.text).split("\n"):
         start, at = at, at + len(line) + 1
-        opened = _FENCE.match(line)
-        if fence:
-            if opened and opened[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-            continue
-        if opened:
-            fence = opened[1]
-            continue
         bare = line.strip()
         in_item = bool(_CALL.fullmatch(line)) or (in_item and line.startswith("  "))
         if in_item or (bare.startswith("*") and bare.endswith("*") and len(bare) > 2):
