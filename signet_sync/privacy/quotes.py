@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 
 from signet_sync.capture import capture
@@ -66,47 +67,26 @@ _Prompt = tuple[str, str]  # its time and first line
 # ── turns of copied history ──
 
 
-@dataclass(frozen=True, slots=True)
-class HeldCopy:
-    """A session that holds turns of removed ones, by their prompts.
+def _find_copies(workspace: Workspace, removals: Sequence[SessionRemoval]) -> dict[str, frozenset[_Prompt]]:
+    """Returns the artifacts of the same agents' other sessions that hold turns of the removed ones, by their prompts.
 
-    Transcripts are the last of its `artifacts`: after a crash they say that it holds them.
+    Transcripts are the last: after a crash they say that their session holds such turns.
     """
-
-    artifacts: tuple[str, ...]
-    prompts: frozenset[_Prompt]
-
-    def cleaning(self, path: str) -> Cleaning:
-        """Returns the cleaning of one of its artifacts."""
-        return Cleaning(self._redact_exchanges if _is_transcript(path) else _redact_whole, str, sentence=_redact_whole)
-
-    def _redact_exchanges(self, text: str) -> str:
-        kept: list[str] = []
-        at = 0
-        for start, end in _spans(text, self.prompts):
-            kept += text[at : text.find("\n", start)], f"\n\n{REMOVED}\n\n"
-            at = end
-        return "".join(kept) + text[at:]
+    database, found = workspace.database, dict[str, frozenset[_Prompt]]()
+    scopes = [one.scope for one in removals if one.sessions]
+    for removal in removals:
+        prompts = frozenset(_prompts(_own_texts(workspace, removal)))
+        others = session_texts.artifact_texts_of_others(database, removal.agent_id, scopes) if prompts else ()
+        holders = {other.session for other in others if next(_spans(other.text, prompts), None)}
+        of_holders = [(removal.agent_id, token, (session_id,)) for token, session_id in sorted(holders)]
+        for one in session_texts.artifact_texts(database, of_holders):
+            found[one.path] = found.get(one.path, frozenset()) | prompts
+    return {path: found[path] for path in sorted(found, key=lambda path: (_is_transcript(path), path))}
 
 
 def _is_transcript(path: str) -> bool:
     name = artifact_name(path.rpartition("/")[2])
     return name is not None and name.kind == "transcript"
-
-
-def _redact_whole(text: str) -> str:
-    return REMOVED if text.strip() else text
-
-
-def _find_copies(workspace: Workspace, removals: Sequence[SessionRemoval]) -> list[HeldCopy]:
-    """Returns the sessions of the same agents that hold turns of the removed ones."""
-    found: list[HeldCopy] = []
-    scopes = [one.scope for one in removals if one.sessions]
-    for removal in removals:
-        prompts = frozenset(_prompts(list(_own_texts(workspace, removal))))
-        if prompts:
-            found += _holding(workspace, removal.agent_id, scopes, prompts)
-    return found
 
 
 def _own_texts(workspace: Workspace, removal: SessionRemoval) -> Iterator[str]:
@@ -123,23 +103,9 @@ def _own_texts(workspace: Workspace, removal: SessionRemoval) -> Iterator[str]:
             yield sanitize_transcript_v2(render(conversation.entries))
 
 
-def _prompts(texts: Sequence[str]) -> Iterator[_Prompt]:
+def _prompts(texts: Iterable[str]) -> Iterator[_Prompt]:
     for text in texts:
         yield from ((one.at, one.line) for one in exchanges_of(turns_in(text)) if one.at)
-
-
-def _holding(
-    workspace: Workspace, agent_id: str, scopes: Sequence[Scope], prompts: frozenset[_Prompt]
-) -> Iterator[HeldCopy]:
-    holders = {
-        other.session
-        for other in session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
-        if next(_spans(other.text, prompts), None)
-    }
-    for token, session_id in sorted(holders):
-        texts = session_texts.artifact_texts(workspace.database, [(agent_id, token, (session_id,))])
-        paths = {one.path for one in texts}
-        yield HeldCopy(tuple(sorted(paths, key=lambda path: (_is_transcript(path), path))), prompts)
 
 
 def _spans(text: str, prompts: frozenset[_Prompt]) -> Iterator[tuple[int, int]]:
@@ -157,6 +123,25 @@ def _spans(text: str, prompts: frozenset[_Prompt]) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
+def _redact_copied(path: str, prompts: frozenset[_Prompt]) -> Cleaning:
+    """Returns what redacts an artifact of a session that holds turns with these prompts."""
+    body = partial(_redact_exchanges, prompts) if _is_transcript(path) else _redact_whole
+    return Cleaning(body, str, sentence=_redact_whole)
+
+
+def _redact_exchanges(prompts: frozenset[_Prompt], text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    for start, end in _spans(text, prompts):
+        kept += text[at : text.find("\n", start)], f"\n\n{REMOVED}\n\n"
+        at = end
+    return "".join(kept) + text[at:]
+
+
+def _redact_whole(text: str) -> str:
+    return REMOVED if text.strip() else text
+
+
 # ── passages ──
 
 
@@ -164,19 +149,18 @@ def _spans(text: str, prompts: frozenset[_Prompt]) -> Iterator[tuple[int, int]]:
 class Quotes:
     """Passages of removed sessions found elsewhere, by path; redacts a text of them.
 
-    `passages` has where each stands: in which of `texts`, and at which character.
+    `passages` has where each stands: in which of `texts`, and at which character. `copies` has the prompts of turns.
     """
 
     texts: list[str]
     passages: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     found: dict[str, set[bytes]] = field(default_factory=dict)
-    copies: list[HeldCopy] = field(default_factory=list)
+    copies: Mapping[str, frozenset[_Prompt]] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Returns the artifacts that quote, or hold turns of the sessions."""
-        held = {path for copy in self.copies for path in copy.artifacts}
-        return tuple(sorted(held.union(one for one in self.found if not one.startswith(RUNNING))))
+        return tuple(sorted({*self.copies, *(one for one in self.found if not one.startswith(RUNNING))}))
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -288,9 +272,8 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> None:
             details={"quoted_in": list(quotes.places)},
         )
     copied = [
-        privacy_redact.redact(workspace, [path], why, now_us, cleaning=copy.cleaning(path))
-        for copy in quotes.copies
-        for path in copy.artifacts
+        privacy_redact.redact(workspace, [path], why, now_us, cleaning=_redact_copied(path, prompts))
+        for path, prompts in quotes.copies.items()
     ]
     done = privacy_redact.redact(workspace, quotes.paths, why, now_us, cleaning=quotes.cleaning)
     left = [one for each in (*copied, done) for one in each.left]

@@ -124,14 +124,9 @@ def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
 
 def _put(root: str, path: str, data: bytes) -> str:
     found = files.read(root, path, TOMBSTONE_LIMIT)
-    if isinstance(found, Found):
-        if found.raw != data:
-            writing.replace(root, path, data, found.raw)
-        return path
-    try:
-        writing.create_once(root, path, data)
-    except FileExistsError:
-        writing.replace(root, path, data, None)
+    present = found.raw if isinstance(found, Found) else None
+    if present != data:
+        writing.replace(root, path, data, present)
     return path
 
 
