@@ -142,6 +142,16 @@ def require_own_file(path: str, status: os.stat_result) -> None:
         raise HarnessError("it belongs to another user", path=path, hint="copy it if you trust it, and name the copy")
 
 
+def own_path(path: str) -> str:
+    """Returns the path of a file of the user, without links in its folder. Raises `HarnessError` for any other."""
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    try:
+        require_own_file(path, os.lstat(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    return path
+
+
 def _is_own(status: os.stat_result) -> bool:
     return status.st_uid in (os.geteuid(), 0)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from signet_sync.capture.harnesses.reader import JsonLines
-from signet_sync.capture.transcripts import lines, require_own_file, unreadable
+from signet_sync.capture.transcripts import lines, own_path
 from signet_sync.errors import Halted, HarnessError, UsageError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.ids import token_of
@@ -37,11 +37,7 @@ SIGNET: Format = ("Signet", _COLUMNS, "memories", ("id", "content"))
 @contextmanager
 def opened(path: str, written: Format) -> Iterator[ForeignDatabase]:
     """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
-    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    try:
-        require_own_file(path, os.lstat(path))
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+    path = own_path(path)
     program, columns, known, needed = written
     with foreign.reading(path, program, columns) as database:
         # Another program's, an unknown version and a damaged file are refused before anything is brought.

@@ -35,7 +35,6 @@ CANARY = "zqxdreamcanary"
 LUIS = "Luis lives in Bogota and prefers Spanish"
 KATE = "Kate should default to short WhatsApp replies"
 ASKED = ("Luis", "Bogota", "who prefers Spanish")
-OF_KATE = ("Kate", "WhatsApp", "short replies")
 
 quick = agents.quick
 

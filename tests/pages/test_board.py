@@ -55,11 +55,6 @@ def filled(lines, budget) -> Board:
     return choose(lines, SECTIONS, budget)
 
 
-def shown_of(lines) -> list[str]:
-    (_, shown), *_ = blocks(filled(lines, 5_000), SECTIONS)
-    return shown
-
-
 SAYINGS = st.sampled_from(
     ["Ada", "ADA", "ada.", "the wick", "燈塔", "a longer saying about src/queue.py and its broker"]
 )

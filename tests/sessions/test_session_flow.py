@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import artifacts_fixture as made
 import pytest
 from session_inputs import (
@@ -15,7 +13,6 @@ from session_inputs import (
     WHO,
     body,
     compact,
-    document,
     end,
     everything,
     fields,
@@ -253,9 +250,3 @@ def test_a_compaction_before_any_ending_names_the_manifest(vault):
     head = fields(vault, answer["manifest"])
     assert head["captured_at"] == moment(0)
     assert (head["compaction_path"], head["summary_path"]) == (compaction["compaction"], answer["summary"])
-
-
-def put(vault, **given):
-    place = vault.root.parent / "input.json"
-    place.write_text(json.dumps(document(**given)))
-    return str(place)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
 from signet_sync.capture.harnesses.opencode.transcript import MessageRow
-from signet_sync.capture.transcripts import TranscriptSource, require_own_file, unreadable
+from signet_sync.capture.transcripts import TranscriptSource, own_path
 from signet_sync.errors import HarnessError
 from signet_sync.storage.database.connection import columns_of
 from signet_sync.storage.database.foreign import open_foreign
@@ -67,12 +66,7 @@ def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[Me
 @contextmanager
 def _opened(path: str) -> Iterator[apsw.Connection]:
     """Opens a connection in one read transaction, so that all rows are consistent; converts SQLite's errors to ours."""
-    # SQLite refuses any link in the path; the folder may be a link, the file may not.
-    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    try:
-        require_own_file(path, os.lstat(path))
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+    path = own_path(path)  # SQLite refuses any link in the path
     try:
         connection = open_foreign(path)
         try:
