@@ -195,7 +195,7 @@ def seen(vault: Vault) -> list[object]:
     return [entry(vault / PAGE), known, sorted(os.listdir(vault.root))]
 
 
-@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_holder_that_wakes_up_too_late_writes_nothing(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, stride: int
 ) -> None:
