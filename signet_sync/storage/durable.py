@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
@@ -226,14 +226,6 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
         raise OSError(error.errno, error.strerror or str(error), path) from error
     with suppress(OSError):  # some file systems of sticks and shares cannot, and the file is there
         sync_folder(folder)
-
-
-def write_private(path: str, chunks: Iterable[bytes]) -> None:
-    """Writes a new file that only its owner may read, durably. Raises `OSError`."""
-    with open(os.open(path, CREATE, 0o600), "wb") as file:
-        file.writelines(chunks)
-        file.flush()
-        sync_descriptor(file.fileno())
 
 
 def read_head(path: str) -> bytes:

@@ -93,7 +93,7 @@ def apply(edit: Edit) -> None:
 
 def _fill(path: str, data: bytes, like: str) -> None:
     """Writes a new file with the mode and the owner of another one, if there is that."""
-    durable.write_private(path, [data])
+    os.close(durable.create(path, data))
     with suppress(FileNotFoundError):
         status = os.stat(like)
         with suppress(PermissionError):  # only root may change a file's owner
