@@ -17,6 +17,7 @@ from workbench import Vault
 from signet_sync.capture import capture
 from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
+from signet_sync.privacy import redact
 
 QUESTION = f"You sum up sessions.\n\n{MODEL_MARK}\nProject: lantern\n<session-1>\nWe chose zebrafish.\n</session-1>"
 # A model that is a harness: it leaves the question, or what it makes of it, as a session of its own.
@@ -228,6 +229,10 @@ def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, p
     import_(vault, "claude-code", parent.path)
     refused = vault.call("remove", PARENT, "--reason", "r", "--yes", "--json")
     assert refused.code == 2 and len(refused.json["quoted_in"]) == 2, refused.json
+    with monkeypatch.context() as patch:  # it ends behind the first file: the next call finds the others
+        done = [redact.redact]
+        patch.setattr(redact, "redact", lambda *args, **given: done.pop()(*args, **given))
+        assert vault.call("remove", PARENT, "--reason", "r", "--yes", "--quoting", "redact").code != 0
     assert vault.call("remove", PARENT, "--reason", "r", "--yes", "--quoting", "redact").code == 0
     assert not leaks(vault, "question1word", "answer2word", "ownseedword", "question4word")
     assert vault.hits('"all 44 tests pass"') and vault.call("check").code == 0
