@@ -92,15 +92,13 @@ def put(folder: str, job: Job) -> Job:
     """
     private_folder(folder)
     is_marker = job.event == "stop"
-    name = _name_marker(job) if is_marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}{_SUFFIX}"
-    job.place = os.path.join(folder, name)
+    name = f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}"
+    if is_marker:
+        identity = "\0".join((job.agent_id, job.harness, job.session_id))
+        name = f"stop-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    job.place = os.path.join(folder, f"{name}{_SUFFIX}")
     _write(job, durable=not is_marker)
     return job
-
-
-def _name_marker(job: Job) -> str:
-    identity = "\0".join((job.agent_id, job.harness, job.session_id))
-    return f"stop-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}{_SUFFIX}"
 
 
 def _write(job: Job, *, durable: bool = True) -> None:

@@ -61,34 +61,24 @@ def copies(root: str) -> list[str]:
     return [path for path in tree(root) if is_temporary(path) or KEPT_COPY.fullmatch(path) or original_of(path)]
 
 
-def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:
+def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> None:
     """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
     for other in files.listing(workspace.root, folder, f"{stem}.{suffix}-"):
         found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
         if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
-            return None
-    for target in copy_names(path, suffix, now_us):
+            return
+    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
+    for number in range(100):
+        target = f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
         try:
             writing.create_once(workspace.root, target, data)
         except FileExistsError:
             continue
         workspace.events.append(f"{path}: its previous content is kept as {target}; write above or below the block")
-        return target
-    raise no_free_name(path)
-
-
-def copy_names(path: str, suffix: str, now_us: int) -> Iterator[str]:
-    """Yields the paths beside a file that a kept copy of it may have."""
-    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
-    for number in range(100):
-        yield f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
-
-
-def no_free_name(path: str) -> SignetSyncError:
-    """Returns the error for when all names of `copy_names` are taken."""
-    return SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
+        return
+    raise SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
 
 
 # ── displaced by a swap ──

@@ -5,11 +5,13 @@ marked as data.
 """
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from signet_sync.formats.handle import HANDLE, handle
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import BACKGROUND, CLOSING, OPENING, neutral
 from signet_sync.formats.paths import normalize_path
 from signet_sync.formats.snapshot import Found
@@ -28,6 +30,7 @@ _LINE = 400  # characters of each recalled text
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 _PER_UNIT = 16  # bytes that fill a limit in any text: a token rarely has more, a character at most four
 _CUT = "\n[No more of this file was read.]"
+_MARK = late(r"^<!--.*-->[ \t]*$\n?", re.MULTILINE)  # which only marks a part of MEMORY.md
 _RECALLED = "=== What memory holds on this ==="
 
 
@@ -73,7 +76,7 @@ def files_text(texts: Mapping[str, str], limit: int, size: Size = len) -> str:
     Each is cut at a line, with a notice that it was cut and where the whole is.
     """
     wholes = {
-        path: [f"=== {path} ===", *(line for line in neutral(text).strip("\n").split("\n") if not _is_marker(line)), ""]
+        path: [f"=== {path} ===", *_MARK.sub("", neutral(text)).strip("\n").split("\n"), ""]
         for path, text in texts.items()
     }
     shown: dict[str, list[str]] = {}
@@ -92,11 +95,6 @@ def _cut(path: str, whole: list[str], room: int, size: Size) -> list[str]:
     ends = accumulate(size(line) + 1 for line in whole)
     kept = [line for line, end in zip(whole, ends, strict=True) if end <= room - cost(notice, size)]
     return [*kept, *notice] if kept else []
-
-
-def _is_marker(line: str) -> bool:
-    """Returns whether a line is an HTML comment, which only marks a part of MEMORY.md."""
-    return line.startswith("<!--") and line.rstrip().endswith("-->")
 
 
 class PromptHit(NamedTuple):
