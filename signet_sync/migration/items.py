@@ -1,9 +1,9 @@
-"""Defines what another program remembers as one record, and accounts for each."""
+"""Defines what another program remembers as one record, cuts its text into memories, and accounts for each."""
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,9 +15,12 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.memory import LONGEST, MOST_TAGS, clean_text, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
+# The longest text that becomes memories, in as many parts as it needs.
+MOST_CHARACTERS = 16 * LONGEST
+
 EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
-TOO_LONG = f"longer than {LONGEST:,} characters"
+TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
 NOT_VALID = "not valid"
 OF_REMOVED = "its session was removed"
@@ -67,17 +70,29 @@ def list_items(text: str | None) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def clean_words(text: str) -> tuple[str, Counter[str]]:
-    """Returns a text as a memory has it, sanitized, and what was redacted. Raises `Left`."""
-    if len(text) > LONGEST:
+def parts_of(text: str) -> tuple[list[str], Counter[str]]:
+    """Returns a text, sanitized, in parts as long as memories may be, and what was redacted. Raises `Left`."""
+    if len(text) > MOST_CHARACTERS:
         raise Left(TOO_LONG)
     clean = sanitize_counted(text)[0]
     redactions = Counter[str](_MARK.findall(clean))  # also what was redacted before it was cut out of a file
-    try:
-        return clean_text(clean)[0], redactions
-    except UsageError as error:
-        empty = NOTHING_ELSE if redactions else EMPTY
-        raise Left(TOO_LONG if error.code == "memory-too-long" else empty) from None
+    parts = []
+    for part in _cut(clean.strip()):
+        with suppress(UsageError):  # nothing but secrets or signs
+            parts.append(clean_text(part)[0])
+    if not parts:
+        raise Left(NOTHING_ELSE if redactions else EMPTY)
+    return parts, redactions
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Cuts a text at paragraphs, lines or spaces."""
+    while len(text) > LONGEST:
+        places = (text.rfind(sign, LONGEST // 2, LONGEST) for sign in ("\n\n", "\n", " "))
+        end = next((place for place in places if place > 0), LONGEST)
+        yield text[:end].rstrip()
+        text = text[end:].lstrip()
+    yield text
 
 
 def own_tags(given: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -14,7 +15,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
 from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Left, Report, Row, time_of
-from signet_sync.migration.signet_rows import DELETED, OF_ONE, agent_of, is_of_several, is_set
+from signet_sync.migration.signet_rows import DELETED, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files, state_dir
@@ -126,6 +127,9 @@ class SignetMigration:
         self.sessions = SessionBringer(workspace, report, self.removed, now_us, write=write)
         self.memories = MemoryWriter(workspace, report, now_us, write=write)
         self._ended: set[tuple[str, str]] = set()  # names of sessions that Signet ended
+        counts = {table: signet.count(table) for table in signet.tables if table not in _COLUMNS}
+        unread = [f"{table} ({count_noun(number, 'row')})" for table, number in counts.items() if number]
+        report.notes += [f"not read: {', '.join(unread)}"] if unread else []
 
     def removals(self) -> list[Tombstone]:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
@@ -149,10 +153,11 @@ class SignetMigration:
         return new
 
     def bring(self) -> None:
-        """Brings everything else; tables that are not read are not named."""
+        """Brings everything else."""
         self._transcripts_and_summaries()
         self._transcript_files()
         self._memories()
+        self._summaries_of_several()
         self._head()
         self.memories.finish()
 
@@ -183,15 +188,12 @@ class SignetMigration:
                 account.is_new = self.sessions.transcript(given, summary)
                 brought.update([summary_id] if account.is_new and summary else [])
         for row in self.signet.rows("session_summaries"):
-            with self.report.accounted("session_summaries") as account:
-                if is_of_several(row):
-                    raise Left("of several sessions, which are brought")
-                if not (key := _key_of_one(row)):
-                    raise Left(OF_ONE)
-                given = self._session(row, "earliest_at", "latest_at")
-                if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
-                    raise Left("of a part of a session, whose summary is brought")
-                account.is_new = row["id"] in brought or self.sessions.summary(given)
+            if key := _key_of_one(row):
+                with self.report.accounted("session_summaries") as account:
+                    given = self._session(row, "earliest_at", "latest_at")
+                    if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
+                        raise Left("of a part of a session, whose summary is brought")
+                    account.is_new = row["id"] in brought or self.sessions.summary(given)
 
     def _require_ended(self, given: SessionText) -> None:
         """Raises `Left` for a session of which nothing says that it ended."""
@@ -255,6 +257,27 @@ class SignetMigration:
                 if ref := self.sessions.called(item.agent_id, *names):
                     item = item._replace(origin=(ref.session_token, ref.session_id))
                 account.is_new = self.memories.bring(item)
+
+    def _summaries_of_several(self) -> None:
+        """Brings them as memories, but for those above a summary of a removed session."""
+        above: defaultdict[str | None, list[str | None]] = defaultdict(list)
+        for row in self.signet.rows("session_summary_children"):
+            above[row["child_id"]].append(row["parent_id"])
+        waiting, removed = list[str | None](), set[str | None]()
+        for row in self.signet.rows("session_summaries"):
+            with suppress(Left):
+                if self.removed.covers(agent_of(row), row["session_key"] or row["source_ref"] or ""):
+                    waiting.append(row["id"])
+        while waiting:
+            if (one := waiting.pop()) not in removed:
+                removed.add(one)
+                waiting += above[one]
+        for row in self.signet.rows("session_summaries"):
+            if not _key_of_one(row):
+                with self.report.accounted("session_summaries") as account:
+                    if row["id"] in removed:
+                        raise Left("it tells of a removed session")
+                    account.is_new = self.memories.bring(signet_rows.summary(row, now_us=self.now_us))
 
     def _head(self) -> None:
         """Brings what stands on the page that Signet's own reflection keeps."""

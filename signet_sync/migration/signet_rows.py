@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left, Row, list_items, time_of
 
@@ -21,7 +23,8 @@ COLUMNS = {
         "session_transcripts": "session_key session_id content harness project agent_id created_at updated_at"
         " completed_at",
         "session_summaries": "id project depth kind content earliest_at latest_at session_key harness agent_id"
-        " created_at source_type",
+        " created_at source_type source_ref",
+        "session_summary_children": "parent_id child_id",
         "session_summary_memories": "summary_id memory_id",
         "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
         " scope agent_id visibility superseded_by stale_at",
@@ -33,6 +36,7 @@ COLUMNS = {
 SIGNET = ("", "signet")
 IMPORTANT = 0.8
 
+_NO_WORDS = late(r"^ {0,3}(?:#{1,6}(?: .*)?|[-*_]{3,} *|<!--.*-->)$\n?", re.MULTILINE)
 _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",
@@ -89,6 +93,14 @@ def memory(row: Row, *, now_us: int) -> Item:
 def is_of_several(row: Row) -> bool:
     """Returns whether a summary is of several sessions."""
     return (row["kind"] or "").strip() in ("arc", "epoch") or (row["depth"] or "0").strip() != "0"
+
+
+def summary(row: Row, *, now_us: int) -> Item:
+    """Returns a summary of several sessions, without its headings and rules. Raises `Left`."""
+    if not is_of_several(row):
+        raise Left(OF_ONE)
+    tags = ["summary", row["kind"] or ""]
+    return _item("session_summaries", row, _NO_WORDS.sub("", row["content"] or ""), now_us, "note", tags)
 
 
 def head_entry(row: Row, *, now_us: int) -> Item:

@@ -24,7 +24,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
-from signet_sync.migration.items import EMPTY, NOT_VALID, OF_REMOVED, Item, Left, Report, clean_words, own_tags
+from signet_sync.migration.items import EMPTY, NOT_VALID, OF_REMOVED, Item, Left, Report, own_tags, parts_of
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.live.turns import missing_in, turns_in
@@ -64,16 +64,19 @@ class MemoryWriter:
         """Brings an item, unless its words are here; returns whether. Raises `Left`."""
         if item.left:
             raise Left(item.left)
-        text, redactions = clean_words(item.text)
-        memory = self._memory(item, text)
-        if memory[:2] in self._here:
+        parts, redactions = parts_of(item.text)
+        said = {memory.id: memory for memory in (self._memory(item, part) for part in parts)}
+        new = [memory for memory in said.values() if memory[:2] not in self._here]
+        if not new:
             return False
-        if memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id]):
+        gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
+        new = [memory for memory in new if memory.id not in gone]
+        if not new:
             raise Left("forgotten here")
-        self._here.add(memory[:2])
+        self._here.update(memory[:2] for memory in new)
         self.report.redactions.update(redactions)
         if self.write:
-            self._waiting.append((item, memory))
+            self._waiting += [(item, memory) for memory in new]
         return True
 
     def finish(self) -> None:
@@ -100,13 +103,13 @@ class MemoryWriter:
                 waiting = memories_operations.settle(self.workspace, agent_id, self.now_us)
             self.report.notes += [waiting] if waiting else []
 
-    def _memory(self, item: Item, text: str) -> Memory:
+    def _memory(self, item: Item, part: str) -> Memory:
         """Returns a memory; its type is that of a memory with the same words that is here."""
         agent_id = item.agent_id
-        known = (kind for kind in TYPES if (agent_id, memory_id(agent_id, kind, text)) in self._here)
+        known = (kind for kind in TYPES if (agent_id, memory_id(agent_id, kind, part)) in self._here)
         kind = next(known, item.kind)
-        handle = memory_id(agent_id, kind, text)
-        return Memory(agent_id, handle, kind, text, own_tags(item.tags), item.private, iso(item.at_us))
+        handle = memory_id(agent_id, kind, part)
+        return Memory(agent_id, handle, kind, part, own_tags(item.tags), item.private, iso(item.at_us))
 
 
 # ── sessions ──

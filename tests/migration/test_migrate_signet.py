@@ -46,19 +46,20 @@ def brought(document: Any) -> dict[str, int]:
 
 
 def assert_accounted(document: Any, made: Made) -> None:
-    """Each row of the database is in the report, once."""
+    """Each row of the database is in the report, once: in a count, or among those that are not read."""
     told = signet.counted(document)
     assert {name: found["rows"] for name, found in document["tables"].items()} == told
+    unread = [note for note in document["notes"] if note.startswith("not read: ")]
+    told |= {name: int(number) for name, number in re.findall(r"(\w+) \((\d+) rows?\)", "".join(unread))}
     assert {name: told.get(name, 0) for name in made.rows if name not in _ELSEWHERE} == {
         name: number for name, number in made.rows.items() if name not in _ELSEWHERE
     }
 
 
 _LINES = "memory/codex/transcripts/transcript.jsonl"
-# What follows from the rest, or holds nothing that a person would miss.
+# What is read for the rest.
 _ELSEWHERE = (
-    "agents", "summary_jobs", "memory_artifacts", "memory_history", "session_summary_children",
-    "session_summary_memories", "transcript_capture_jobs", "memory_thread_heads",
+    "memory_artifacts", "session_summary_children", "session_summary_memories", "transcript_capture_jobs"
 )  # fmt: skip
 
 
@@ -77,9 +78,8 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert_accounted(done, made)
     assert brought(done) == {
         "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
-        "session_summaries": 2, "memories": 10,
+        "session_summaries": 5, "memories": 10,
     }  # fmt: skip
-    assert done["tables"]["session_summaries"]["left"] == {"of several sessions, which are brought": 3}
     assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
     before = state_of(vault)
     again = migrate(vault)
@@ -96,15 +96,20 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     assert_found(vault, made.asked)
 
 
-def test_what_is_not_known_is_passed_over_and_the_rest_is_brought(vault: Vault) -> None:
+def test_what_is_not_known_is_named_and_the_rest_is_brought(vault: Vault) -> None:
     made = build(vault.root)
     connection = apsw.Connection(str(made.path))
     connection.execute("alter table memories add column novel")
     connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
+    connection.execute("create table empties(id); create virtual table novel_fts using fts5(content)")
     connection.close()
     done = migrate(vault)
     assert_accounted(done, made)
     assert brought(done)["memories"] == 10
+    assert done["notes"] == [
+        "not read: agents (3 rows), memory_history (12 rows), memory_thread_heads (1 row), novelties (1 row),"
+        " summary_jobs (1 row)"
+    ]
 
 
 def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vault: Vault) -> None:
@@ -248,6 +253,21 @@ def test_most_of_a_vault_is_not_removed_unasked(vault: Vault) -> None:
     assert list(vault.memory.glob("*--summary.md")) == []
 
 
+def test_a_summary_of_several_sessions_comes_without_headings_and_rules(vault: Vault) -> None:
+    database = Database(vault.root / "memory/memories.db")
+    said = ["The month of the lantern.", "zqxparta " + "word " * 700, "zqxpartb " + "word " * 700]
+    text = "\n\n".join(["# March", said[0], "---", "<!-- made -->", "## Work", *said[1:]])
+    database.put("session_summaries", id="a", depth=1, kind="arc", content=text, agent_id="default", latest_at=at(3))
+    database.close()
+    assert brought(migrate(vault)) == {"session_summaries": 1}
+    rows = vault.rows("select content, tags, created_at from memories order by content")
+    assert {row[1:] for row in rows} == {('["arc", "summary"]', at(3))}
+    assert [" ".join(row[0].split()) for row in rows] == [
+        " ".join(one.split()) for one in (f"{said[0]} {said[1]}", said[2])
+    ]
+    assert brought(migrate(vault)) == {}
+
+
 def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     database = Database(vault.root / "memory/memories.db")
     database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", "id-1"),
@@ -256,7 +276,9 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     database.put("session_transcripts", session_key="key-1", content="User: zqxsecretive words.", created_at=at(1))
     database.put("session_summaries", id="s1", depth=0, kind="session", session_key="key-1", content="zqxsecretive.")
     database.put("session_summaries", id="a1", depth=1, kind="arc", content="The month of zqxsecretive.")
+    database.put("session_summaries", id="e1", depth=2, kind="epoch", content="The year of zqxsecretive.")
     database.put("session_summary_children", parent_id="a1", child_id="s1")
+    database.put("session_summary_children", parent_id="e1", child_id="a1")
     database.put("session_summary_memories", summary_id="s1", memory_id="mem-1")
     database.memory(1, "Ada keeps zqxsecretive things.")
     database.memory(2, "Ada keeps zqxsecretive words.", source_id="key-1")
@@ -267,6 +289,9 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     (vault.memory / "codex/transcripts/transcript.jsonl").write_text(f"{line}\n")
     done = migrate(vault)
     assert brought(done) == {"memory_artifact_tombstones": 1}
+    assert done["tables"]["session_summaries"]["left"] == {
+        "its session was removed": 1, "it tells of a removed session": 2,
+    }  # fmt: skip
     assert vault.hits("zqxsecretive") == [] and vault.call("recall", "zqxsecretive", "--json").json["hits"] == []
 
 
@@ -433,7 +458,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     database = Database(vault.root / "memory/memories.db")
     database.memory(1, f"The token is {SECRET} and zqxalpha.", tags=f"{SECRET},ok")
     database.memory(2, "zqx\x00be\x1b[31mta is \u202ehere\x07.")
-    database.memory(3, "zqxpart " + "word " * 700)
+    database.memory(3, "\n\n".join(f"zqxpart{chr(97 + n)} " + "word " * 700 for n in range(3)))
     database.memory(4, "x" * 10_000_000)
     database.memory(5, "Ada keeps zqxsame.", id="mem-1")
     database.memory(6, "Ada keeps zqxagent.", agent_id="Not An Agent!")
@@ -457,7 +482,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     assert done["tables"]["memories"] == {
         "rows": 9, "brought": 5, "here": 0,
         "left": {
-            "its agent has a name that is not allowed here": 1, "longer than 4,000 characters": 1, "no words in it": 1,
+            "its agent has a name that is not allowed here": 1, "longer than 64,000 characters": 1, "no words in it": 1,
             "nothing but a secret": 1,
         },
     }  # fmt: skip
@@ -469,7 +494,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
         "left": {"no turn of a session": 1, "the line is damaged or breaks off": 3},
     }  # fmt: skip
     assert [note for note in done["notes"] if "pipe.jsonl" in note]
-    queries = "zqxalpha zqxsame zqxblob zqxpart zqxlong zqxtold zqxline"
+    queries = "zqxalpha zqxsame zqxblob zqxparta zqxpartb zqxpartc zqxlong zqxtold zqxline"
     assert_found(vault, [("default", query) for query in queries.split()])
     assert brought(migrate(vault)) == {}
     for path in tree(tmp_path, but=("memories.db", "transcripts")):
