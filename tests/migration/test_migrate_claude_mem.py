@@ -121,11 +121,11 @@ def test_what_is_no_database_of_it_is_refused_and_nothing_is_brought(
 
 
 def test_lengths_are_bounded(vault: Vault, tmp_path: Path) -> None:
-    said = ("word " * 14_000, "long " * 1_500, "\x1b \u200b")
+    said = ("word " * 14_000, "long " * 1_500, "x" * 5_000, "\x1b \u200b")
     rows = [{"project": "p", "type": "bugfix", "text": text} for text in said]
     done = migrate(vault, claude_mem(tmp_path / "theirs.db", rows, []))
     assert done["tables"]["observations"]["left"] == {"longer than 64,000 characters": 1, "no words in it": 1}
-    assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 2
+    assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 4
 
 
 def test_no_secret_reaches_a_disk(vault: Vault, tmp_path: Path) -> None:

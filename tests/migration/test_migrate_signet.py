@@ -275,10 +275,10 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     database.put("memory_artifacts", agent_id="default", session_id="id-1", session_key="key-1")
     database.put("session_transcripts", session_key="key-1", content="User: zqxsecretive words.", created_at=at(1))
     database.put("session_summaries", id="s1", depth=0, kind="session", session_key="key-1", content="zqxsecretive.")
-    database.put("session_summaries", id="a1", depth=1, kind="arc", content="The month of zqxsecretive.")
-    database.put("session_summaries", id="e1", depth=2, kind="epoch", content="The year of zqxsecretive.")
-    database.put("session_summary_children", parent_id="a1", child_id="s1")
-    database.put("session_summary_children", parent_id="e1", child_id="a1")
+    database.put("session_summaries", id="c1", depth=0, kind="session", source_ref="key-1", content="zqxsecretive.")
+    for parent, child, kind in (("a1", "s1", "arc"), ("a2", "c1", "arc"), ("e1", "a1", "epoch")):
+        database.put("session_summaries", id=parent, depth=1, kind=kind, content=f"{parent} was of zqxsecretive.")
+        database.put("session_summary_children", parent_id=parent, child_id=child)
     database.put("session_summary_memories", summary_id="s1", memory_id="mem-1")
     database.memory(1, "Ada keeps zqxsecretive things.")
     database.memory(2, "Ada keeps zqxsecretive words.", source_id="key-1")
@@ -290,7 +290,7 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     done = migrate(vault)
     assert brought(done) == {"memory_artifact_tombstones": 1}
     assert done["tables"]["session_summaries"]["left"] == {
-        "its session was removed": 1, "it tells of a removed session": 2,
+        "its session was removed": 1, "it tells of a removed session": 4,
     }  # fmt: skip
     assert vault.hits("zqxsecretive") == [] and vault.call("recall", "zqxsecretive", "--json").json["hits"] == []
 
