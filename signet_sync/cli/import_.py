@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, open_to_write, show_by_hand, show_redactions
+from signet_sync.cli.main import Context, show_by_hand, show_redactions
 from signet_sync.cli.parsing import OfWorkspace, SharedOption, command
-from signet_sync.errors import DatabaseError
 from signet_sync.formats.ids import agent_for, require_agent
 from signet_sync.formats.paths import display
 from signet_sync.migration import claude_mem, signet
@@ -29,7 +27,6 @@ from signet_sync.text.phrases import count_noun
 if TYPE_CHECKING:
     from signet_sync.capture.transcripts import TranscriptSource
     from signet_sync.migration.items import Report
-    from signet_sync.sync.workspace import Workspace
 
 _SHOWN = 12
 # What the vault holds already is no file that was not taken.
@@ -228,7 +225,7 @@ def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes
         return _migrate_signet(context, path, dry_run, yes, accept_removals)
     if path is None:
         raise click.UsageError(f"migrate {program} needs a PATH")
-    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+    with context.opened(touch_nothing=dry_run, lasting=not dry_run) as workspace:
         found = claude_mem.migrate(workspace, path, context.now_us, write=not dry_run)
     context.answer(found.document(), lambda: _show_report(context, found))
     return 0
@@ -242,7 +239,7 @@ def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: boo
     def ask(number: int) -> None:
         context.confirm(f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
 
-    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+    with context.opened(touch_nothing=dry_run, lasting=not dry_run) as workspace:
         found = signet.migrate(
             workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
         )
@@ -256,31 +253,6 @@ def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: boo
 
     context.answer(found.document() | {"by_hand": left}, show)
     return 0
-
-
-@contextmanager
-def _looking(context: Context) -> Iterator[Workspace]:
-    """Opens the workspace to read; without an index, with one of its files in memory."""
-    from tempfile import TemporaryDirectory
-
-    from signet_sync.storage.locations import StateFolder
-    from signet_sync.sync import engine
-    from signet_sync.sync.workspace import Request, Workspace
-
-    settings, place = context.settings(), context.place()
-    try:
-        database = Database(place.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
-        with (
-            TemporaryDirectory() as elsewhere,
-            open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace,
-        ):
-            workspace.state = StateFolder(elsewhere, "")
-            engine.index_paths(workspace, Request(now_us=context.now_us, project=False))
-            yield workspace
-        return
-    with closing(database):
-        yield Workspace(context.root, settings, context.state(), database, touch_nothing=True)
 
 
 def _show_report(context: Context, found: Report) -> None:

@@ -71,6 +71,7 @@ def assert_found(vault: Vault, asked: list[tuple[str, str]]) -> None:
 
 
 def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault) -> None:
+    vault.reindex()
     made = build(vault.root)
     seen = migrate(vault, "--dry-run")
     done = migrate(vault)
@@ -372,6 +373,7 @@ def test_no_database_is_an_error_with_a_remedy(vault: Vault, tmp_path: Path) -> 
 
 
 def test_another_place(vault: Vault, tmp_path: Path) -> None:
+    vault.reindex()
     made = build(tmp_path / "other")
     for place in (tmp_path / "other", made.path):
         found = brought(migrate(vault, str(place), "--dry-run"))
