@@ -15,7 +15,7 @@ from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration import signet_rows
 from signet_sync.migration.items import NOT_VALID, OF_REMOVED, Left, Report, Row, time_of
-from signet_sync.migration.signet_rows import DELETED, agent_of, is_of_several, is_set
+from signet_sync.migration.signet_rows import DELETED, NOT_ACTIVE, agent_of, is_of_several, is_set
 from signet_sync.migration.writer import MemoryWriter, RemovedSessions, SessionBringer, SessionText, sessions_in
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import files, state_dir
@@ -280,10 +280,17 @@ class SignetMigration:
                     account.is_new = self.memories.bring(signet_rows.summary(row, now_us=self.now_us))
 
     def _head(self) -> None:
-        """Brings what stands on the page that Signet's own reflection keeps."""
-        for row in self.signet.rows("memory_head_entries"):
-            with self.report.accounted("memory_head_entries") as account:
-                account.is_new = self.memories.bring(signet_rows.head_entry(row, now_us=self.now_us))
+        """Brings what stands on the page that Signet's own reflection keeps; versions of it have two tables."""
+        newest: dict[tuple[str | None, str | None], int] = {}
+        for row in self.signet.rows("memory_head_revisions"):
+            entry = row["agent_id"], row["entry_id"]
+            newest[entry] = max(newest.get(entry, 0), int(row["revision"] or 0))
+        for table in ("memory_head_entries", "memory_head_revisions"):
+            for row in self.signet.rows(table):
+                with self.report.accounted(table) as account:
+                    if "revision" in row and int(row["revision"] or 0) < newest[row["agent_id"], row["entry_id"]]:
+                        raise Left(NOT_ACTIVE)
+                    account.is_new = self.memories.bring(signet_rows.head_entry(row, now_us=self.now_us))
 
 
 def _key_of_one(row: Row) -> str:

@@ -29,6 +29,7 @@ COLUMNS = {
         "memories": "id type content importance source_id source_type tags created_at updated_at pinned is_deleted"
         " scope agent_id visibility superseded_by stale_at",
         "memory_head_entries": "agent_id canonical_text status updated_at",
+        "memory_head_revisions": "agent_id revision entry_id entry_text operation created_at",
     }.items()
 }
 
@@ -105,7 +106,9 @@ def summary(row: Row, *, now_us: int) -> Item:
 
 def head_entry(row: Row, *, now_us: int) -> Item:
     """Returns an entry of the page that Signet's own reflection keeps. Raises `Left`."""
-    return _item("memory_head_entries", row, row.get("canonical_text") or "", now_us, "note")
+    if (row.get("operation") or "").startswith("remove"):
+        raise Left(NOT_ACTIVE)
+    return _item("memory_head_entries", row, row.get("canonical_text") or row.get("entry_text") or "", now_us, "note")
 
 
 def _item(table: str, row: Row, text: str, now_us: int, kind: str, tags: Sequence[str] = ()) -> Item:

@@ -129,6 +129,11 @@ def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vaul
         database.put(
             "memory_head_entries", agent_id="default", entry_id=f"e{number}", canonical_text=text, status=status
         )
+    for revision, operation in enumerate(("added", "updated", "removed")):
+        for entry in ("f", "g")[: 2 if revision < 2 else 1]:
+            database.put("memory_head_revisions", agent_id="default", revision=revision, operation=operation,
+                         entry_id=entry, entry_text=f"Page of {word(entry, revision)}.")  # fmt: skip
+    database.put("memory_head_revisions", agent_id="default", revision=3, content="The whole page.")
     database.close()
     lines = vault.root / "transcripts/codex/transcript.jsonl"
     lines.parent.mkdir(parents=True)
@@ -138,7 +143,7 @@ def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vaul
     ))  # fmt: skip
     done = migrate(vault)
     assert brought(done) == {"session_transcripts": 1, "transcripts/codex/transcript.jsonl": 1, "memories": 1,
-                             "memory_head_entries": 1}  # fmt: skip
+                             "memory_head_entries": 1, "memory_head_revisions": 1}  # fmt: skip
     discarded = {"still runs, or was discarded in Signet": 1}
     assert (
         done["tables"]["session_transcripts"]["left"]
@@ -152,9 +157,9 @@ def test_newer_versions_tell_what_ended_what_holds_and_what_their_page_says(vaul
         "rows": 3, "brought": 1, "here": 1, "left": {"superseded or archived in Signet": 1},
     }  # fmt: skip
     assert done["notes"] == []
-    here = [word("mem", 0), word("head", 0), word("talk", 1), "zqxsaidwhole"]
+    here = [word("mem", 0), word("head", 0), word("g", 1), word("talk", 1), "zqxsaidwhole"]
     assert_found(vault, [("default", one) for one in here])
-    gone = [word("mem", 1), word("head", 1), word("talk", 2), "zqxsaidlive"]
+    gone = [word("mem", 1), word("head", 1), word("g", 0), word("f", 1), word("talk", 2), "zqxsaidlive"]
     assert [one for one in gone if one in vault.call("recall", one, "--json").out.partition("hits")[2]] == []
     assert brought(migrate(vault)) == {}
 

@@ -38,6 +38,7 @@ NEWER = {
     "memories": "superseded_by memory_kind stale_at",
     "session_transcripts": "completed_at content_hash source_id",
     "memory_head_entries": "entry_id agent_id canonical_text status created_at updated_at",
+    "memory_head_revisions": "id agent_id revision content created_at entry_id entry_text operation",
 }
 YOUNGER_TABLES = {"agents", "memory_thread_heads", "summary_jobs"}
 AT = "2026-02-{day:02d}T{hour:02d}:00:00.000Z"
