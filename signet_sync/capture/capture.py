@@ -138,7 +138,6 @@ def capture(
     end: bool = True,
     reported: Job | None = None,
     rest: Conversation | None = None,
-    environ: Mapping[str, str] = os.environ,
 ) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
@@ -153,7 +152,7 @@ def capture(
     if not done.remark:
         done.repository = repository_of(conversation, reported)
         places = views(conversation.project, done.repository) if conversation.project is not None else []
-        done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
+        done.agent_id = agent_id or agent_for(places, os.environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
         conversation = drop_copies(workspace, conversation, done.agent_id)
         done.remark = _why_empty(conversation)

@@ -6,7 +6,7 @@ only places below a harness's own folders, and folders of sessions as the harnes
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -30,16 +30,14 @@ class HarnessFile(NamedTuple):
     text: str
 
 
-def harness_files(
-    database: Database, agent_id: str, root: str, environ: Mapping[str, str] = os.environ
-) -> Iterator[HarnessFile]:
+def harness_files(database: Database, agent_id: str, root: str) -> Iterator[HarnessFile]:
     """Yields the files that sessions of an agent get from their harnesses, the newest first; none of the workspace's.
 
     What a harness keeps for all projects is an agent's if no other agent has sessions of this harness.
     """
     seen: dict[str, tuple[int, str]] = {}
     workspace = f"{os.path.realpath(root)}/"
-    for harness, path in _paths(database, agent_id, environ):
+    for harness, path in _paths(database, agent_id):
         with suppress(OSError, ValueError):
             status = os.lstat(path)
             if status.st_size <= _LARGEST and os.path.realpath(path) == path and not path.startswith(workspace):
@@ -50,7 +48,7 @@ def harness_files(
             yield HarnessFile(harness, well_formed(path), at_us, well_formed(small_text(path, _LARGEST) or ""))
 
 
-def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _paths(database: Database, agent_id: str) -> Iterator[tuple[str, str]]:
     """Yields harness and path of what may be such a file."""
     worked: dict[str, None] = {}
     instructions: dict[str, None] = {}
@@ -61,7 +59,7 @@ def _paths(database: Database, agent_id: str, environ: Mapping[str, str]) -> Ite
         worked.update((folder, None) for _, folder in captured if folder)
         facts = registry.facts(harness)
         instructions.update(dict.fromkeys(facts.instructions))
-        homes = [os.path.realpath(home) for home in facts.homes(environ)]
+        homes = [os.path.realpath(home) for home in facts.homes(os.environ)]
         pairs = dict.fromkeys(captured) if facts.memory_beside else ()
         alone = store.is_alone(database, harness, agent_id)
         own = {os.path.realpath(place) for place, _ in pairs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from signet_sync.capture import capture, live_transcript, spool, transcripts
@@ -30,9 +30,7 @@ from signet_sync.sync.workspace import Request, Workspace
 _REMOVED = "its session was removed"
 
 
-def run_capture(
-    workspace: Workspace, *, now_us: Callable[[], int], sweep: bool = False, environ: Mapping[str, str] = os.environ
-) -> Intake:
+def run_capture(workspace: Workspace, *, now_us: Callable[[], int], sweep: bool = False) -> Intake:
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
     Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
@@ -40,7 +38,7 @@ def run_capture(
     follow. Only one process at a time does this for a workspace; another returns at once. An error in one job never
     stops the others: it is retried later, a bounded number of times.
     """
-    intake = Intake(workspace, now_us, proposer(workspace.settings, environ), environ)
+    intake = Intake(workspace, now_us, proposer(workspace.settings, os.environ))
     spool.sweep(workspace.state.spool, now_us())
     waiting = True
     while waiting:
@@ -80,12 +78,10 @@ class Intake:
         workspace: Workspace,
         now_us: Callable[[], int],
         propose: Propose | None = None,
-        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.workspace = workspace
         self.now_us = now_us
         self.propose = propose
-        self.environ = environ
         self.captured: list[CaptureResult] = []
         self.failed: list[str] = []
 
@@ -149,7 +145,6 @@ class Intake:
             propose=self.propose,
             end=last.event in ("stop", "end"),
             reported=last,
-            environ=self.environ,
         )
 
     def sweep(self) -> None:
@@ -160,7 +155,7 @@ class Intake:
             if harness not in registry.names() or not isinstance(since, str):
                 continue
             try:
-                sources = list(transcripts.sources(harness, self.environ))
+                sources = list(transcripts.sources(harness))
             except SignetSyncError as error:
                 logger.warning("{}: {}", harness, error.message)
                 continue
@@ -187,7 +182,6 @@ class Intake:
                 now_us=now_us,
                 agent_id=agent_id,
                 propose=self.propose,
-                environ=self.environ,
             )
         except (UsageError, HarnessError) as error:
             if error.code == "removed-session":  # a person wanted that

@@ -57,7 +57,7 @@ def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -
         return intake.run_capture(
             found,
             now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
-            sweep=sweep, environ=dict(os.environ),
+            sweep=sweep,
         )  # fmt: skip
 
 
