@@ -120,6 +120,7 @@ class Visit:
         for size, scheme in looks:
             self.page.set_viewport_size(size)
             self.page.emulate_media(color_scheme=scheme)
+            self.page.wait_for_selector("h1")  # an action may still lead to its page
             faults = [*self.page.evaluate(_LOOK), *self.barriers()]
             found += [f"{size['width']} {scheme}: {fault}" for fault in faults]
         self.page.set_viewport_size(WIDE)
