@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -113,16 +114,10 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 
 def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
     """Returns how many transcripts of a harness were read, and when the last one (ISO 8601), as the index has it."""
-    try:
-        database = Database(path, readonly=True, wait_ms=1000)
-    except (FileNotFoundError, DatabaseError):
-        return {}
-    try:
-        return capture_store.read_lately(database)
-    except apsw.Error:
-        return {}
-    finally:
-        database.connection.close()
+    with suppress(FileNotFoundError, DatabaseError, apsw.Error):
+        with closing(Database(path, readonly=True, wait_ms=1000)) as database:
+            return capture_store.read_lately(database)
+    return {}
 
 
 def program_for(root: str) -> Program:

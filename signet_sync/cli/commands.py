@@ -37,8 +37,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "expand": ("recall", "Follow a handle of MEMORY.md down to the transcript."),
         "pin": ("memory", "Pin a memory, statement or project to the top of MEMORY.md."),
         "dream": ("memory", "Promote memories that are recalled often into MEMORY.md."),
-    },
-    "entities": {
         "entity": ("entity", "Manage files about the user, parts and relationships."),
     },
     "vault": {
@@ -59,14 +57,10 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("status", "Show the last lines of a log."),
         "settings": ("settings", "Show, explain or change settings."),
     },
-    "sharing": {
+    "moving and sharing": {
         "backup": ("backup", "Create, list and restore backups of what no file contains."),
         "migrate": ("import_", "Bring over what another program remembers."),
-    },
-    "fleet": {
         "fleet": ("fleet", "Share, ask, check and clean many workspaces."),
-    },
-    "advanced": {
         "eject": ("service", "Detach signet-sync from a workspace; the vault stays."),
     },
     # What harnesses, scripts and other programs call; `--help` leaves it out.

@@ -142,10 +142,9 @@ def handoff(context: Context, session: str | None, project: str | None, to: str 
         raise UsageError(message, hint="install it, or leave --to out") from None
 
 
-@command("--agent", "--now", "--json")
+@command("--agent", "--now")
 def render(context: Context) -> None:
     """Print the generated text of an agent's MEMORY.md from the present index."""
-    from signet_sync.formats.paths import head_page
     from signet_sync.pages.stage import compose_page  # the pass, which no context needs
     from signet_sync.sync.store import counts
 
@@ -154,14 +153,5 @@ def render(context: Context) -> None:
         if context.agent not in known:
             hint = f"known agents: {', '.join(known) or 'none yet; run signet-sync reindex'}"
             raise UsageError(f"agent {context.agent!r} has no indexed artifact", hint=hint, code="unknown-agent")
-        rendered, in_window, _ = compose_page(workspace, context.agent, context.now_us)
-    document = {
-        "agent_id": context.agent,
-        "memory_md": head_page(context.agent),
-        "sessions_in_window": in_window,
-        "rows_rendered": rendered.rows,
-        "rows_clipped": rendered.clipped,
-        "tokens": rendered.tokens,
-        "text": rendered.text,
-    }
-    context.answer(document, rendered.text)
+        rendered, _, _ = compose_page(workspace, context.agent, context.now_us)
+    click.echo(rendered.text)

@@ -349,15 +349,8 @@ def undo(event: str) -> _Call:
     "--yes", "--agent", "--now", "--json", of=entity, short_help="Check entities and their event log; settle drift."
 )
 @_ref_or_all
-@click.option("--log", "only_log", is_flag=True, help="Only the event log: is it as it was written?")
 @click.option("--keep", type=click.Choice(["file", "events"]), help="Settle drift of ID: which of the two is right.")
-def check(
-    context: Context,
-    ref: str | None,
-    only_log: bool,
-    keep: Literal["file", "events"] | None,
-    yes: bool,
-) -> int:
+def check(context: Context, ref: str | None, keep: Literal["file", "events"] | None, yes: bool) -> int:
     """Check an entity (without ID: all). Exit 1 if there are findings.
 
     The files against the schema and against their events, and the event log: no line changed, missing, moved or cut
@@ -366,12 +359,12 @@ def check(
     log. Use the word ledger as ID if the event log itself lost its end.
     """
     if keep is not None:
-        if ref is None or only_log:
+        if ref is None:
             raise click.UsageError("--keep needs an ID")
         _settle(context, ref, keep, yes=yes)
         return 0
     with context.opened(lasting=True) as workspace:
-        found = queries.findings(workspace, context.agent, ref, only_log=only_log, now_us=context.now_us)
+        found = queries.findings(workspace, context.agent, ref, now_us=context.now_us)
     document = {"ok": not found, "findings": [one.document() for one in found]}
     context.answer(document, lambda: _show_findings(found))
     return 1 if found else 0

@@ -12,7 +12,7 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.capture.harnesses import registry
-from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
+from signet_sync.cli.main import Context, one_line, show_by_hand
 from signet_sync.cli.parsing import Group, SharedOption, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
@@ -30,7 +30,7 @@ hooks = Group(
 )
 
 
-@command("--dry-run", "--json", of=hooks, short_help="Add the hooks to a harness's settings.")
+@command("--dry-run", of=hooks, short_help="Add the hooks to a harness's settings.")
 @_harness
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
 @click.option("--agent", cls=SharedOption, field="agent_flag", metavar="ID", help="With --mcp: whose memory is served.")
@@ -72,10 +72,10 @@ def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: s
         click.echo(f"to undo:       signet-sync hooks uninstall {names[0] if len(names) == 1 else hooks_install.AUTO}")
         click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
 
-    return _answer(context, outcomes, dry_run, show)
+    return _answer(outcomes, dry_run, show)
 
 
-@command("--dry-run", "--json", of=hooks, short_help="Remove the hooks from a harness's settings.")
+@command("--dry-run", of=hooks, short_help="Remove the hooks from a harness's settings.")
 @_harness
 def uninstall(context: Context, harness: str, dry_run: bool) -> int:
     """Remove the hooks and the MCP server from a harness's settings; everything else in them stays as it is.
@@ -92,7 +92,7 @@ def uninstall(context: Context, harness: str, dry_run: bool) -> int:
         _show_steps(done)
 
     outcomes = hooks_install.uninstall(context.root, _choose_harnesses(harness), dry_run=dry_run)
-    return _answer(context, outcomes, dry_run, show)
+    return _answer(outcomes, dry_run, show)
 
 
 def _choose_harnesses(harness: str) -> list[str]:
@@ -103,36 +103,18 @@ def _choose_harnesses(harness: str) -> list[str]:
     return names
 
 
-def _answer(
-    context: Context, outcomes: Sequence[HookOutcome], dry_run: bool, show: Callable[[Sequence[HookOutcome]], None]
-) -> int:
+def _answer(outcomes: Sequence[HookOutcome], dry_run: bool, show: Callable[[Sequence[HookOutcome]], None]) -> int:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     if errors and len(outcomes) == 1:
         raise errors[0]
-    diffs = ["".join(map(_compare, outcome.plan.edits)) for outcome in outcomes]
-    documents = [
-        {
-            "harness": outcome.harness,
-            "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
-            "events": list(outcome.events),
-            "mcp": _describe_server(outcome.server),
-            "by_hand": list(outcome.plan.by_hand),
-            "error": None if outcome.error is None else describe_error(outcome.error),
-            **({"diff": diff} if dry_run else {}),
-        }
-        for outcome, diff in zip(outcomes, diffs, strict=True)
-    ]
-
-    def show_all() -> None:
-        for outcome in outcomes:
-            if outcome.error is not None:
-                click.echo(display(f"{outcome.harness}: {one_line(outcome.error)}"), err=True)
-        if dry_run:
-            click.echo("".join(diffs).encode() or "nothing would change", nl=not any(diffs))
-        else:
-            show([outcome for outcome in outcomes if outcome.error is None])
-
-    context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": documents}, show_all)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            click.echo(display(f"{outcome.harness}: {one_line(outcome.error)}"), err=True)
+    if dry_run:
+        changes = "".join(_compare(edit) for outcome in outcomes for edit in outcome.plan.edits)
+        click.echo(changes.encode() or "nothing would change", nl=not changes)
+    else:
+        show([outcome for outcome in outcomes if outcome.error is None])
     return max((error.exit_code for error in errors), default=0)
 
 

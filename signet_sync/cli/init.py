@@ -30,23 +30,18 @@ _TEMPLATE_HEAD = """\
 """
 
 
-@command("--json")
+@command()
 @click.argument("path", required=False)
 def init(context: Context, path: str | None) -> None:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
     root = locate_workspace(path or context.workspace_flag)
     made = make(root)
-    earlier = follow(context, root, made)
-
-    def show() -> None:
-        click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
-        if earlier:
-            click.secho(f"  {earlier}", fg="yellow")
-        click.echo("next:")
-        for words in ("setup", "reindex"):
-            click.echo(f"  {context.command_line(words, root)}")
-
-    context.answer({"workspace": root, "made": made, "earlier": earlier or None}, show)
+    click.echo(f"workspace {root}: " + (f"created {', '.join(made)}" if made else "already exists"))
+    if earlier := follow(context, root, made):
+        click.secho(f"  {earlier}", fg="yellow")
+    click.echo("next:")
+    for words in ("setup", "reindex"):
+        click.echo(f"  {context.command_line(words, root)}")
 
 
 def make(root: str) -> list[str]:
@@ -127,7 +122,7 @@ _WORDS = "Priya counts in millimetres"
 _WIDTH = 100
 
 
-@command("--yes", "--json")
+@command("--yes")
 @click.argument("path", required=False)
 def demo(context: Context, path: str | None, yes: bool) -> None:
     """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
@@ -135,7 +130,6 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
     An earlier demo in PATH is deleted with everything in it, after you agree.
     """
     from signet_sync.admin import demo  # all of this only for the demo
-    from signet_sync.integrity import report
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.index_records import PROBLEMS
     from signet_sync.sync.store import counts
@@ -150,19 +144,13 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
     with open_to_write(root, settings, database=":memory:") as elsewhere:
         demo.write_sessions(elsewhere, context.now_us)
     with open_to_write(root, settings) as workspace:
-        outcome = run_pass(workspace, Request(now_us=context.now_us))
+        run_pass(workspace, Request(now_us=context.now_us))
         demo.make_entities(workspace, context.now_us)
-        document = report.describe_pass(workspace, outcome, context.now_us)
-        held = counts.sessions(workspace.database)
-    wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)
-
-    def show() -> None:
-        agents = count_noun(len(document["agents"]), "agent")
-        click.secho(f"{os.path.relpath(root)}/ contains {held} made-up sessions of {agents}", bold=True)
-        click.echo("They were summarised on this machine, by rules, without a language model.")
-        _show_demo(root, wrong)
-
-    context.answer(document, show)
+        held, agents = counts.sessions(workspace.database), len(counts.agents(workspace.database))
+        verdicts = counts.verdict_counts(workspace.database)
+    click.secho(f"{os.path.relpath(root)}/ contains {held} made-up sessions of {count_noun(agents, 'agent')}", bold=True)
+    click.echo("They were summarised on this machine, by rules, without a language model.")
+    _show_demo(root, sum(verdicts.get(verdict, 0) for verdict in PROBLEMS))
 
 
 def _show_demo(root: str, wrong: int) -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
-from signet_sync.cli.main import Context, describe_error, one_line, show_by_hand
+from signet_sync.cli.main import Context, one_line, show_by_hand
 from signet_sync.cli.parsing import command
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late
@@ -62,7 +61,7 @@ class Step:
     error: SignetSyncError | None = None
 
 
-@command("--dry-run", "--json")
+@command("--dry-run")
 @click.option("--yes", is_flag=True, help="Do not ask: take the recommended answers.")
 @click.option("--no-hooks", is_flag=True, help="Leave the settings of coding agents alone.")
 @click.option("--no-service", is_flag=True, help="Do not start the agent in the background.")
@@ -74,7 +73,7 @@ def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
 
     init, hooks install, import, reindex and service install do the same one by one.
     """
-    if not (yes or dry_run) and (context.as_json or not sys.stdin.isatty()):
+    if not (yes or dry_run or sys.stdin.isatty()):
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
     looks: dict[str, Callable[[Context], Step]] = {
         "workspace": _look_at_workspace,
@@ -83,9 +82,7 @@ def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
         "index": _look_at_index,
         "service": _look_at_service,
     }
-    quiet = context.as_json or context.quiet
-    signet = _tell_of_signet(context.root)
-    for line in [] if quiet else [f"setting up {context.root}", *signet]:
+    for line in [] if context.quiet else [f"setting up {context.root}", *_tell_of_signet(context.root)]:
         click.echo(display(line))
     steps = [
         Step(name, SKIPPED, f"left out (--no-{name})")
@@ -102,31 +99,16 @@ def setup(context: Context, yes: bool, dry_run: bool, **left_out: bool) -> int:
         if step.state == PLANNED and step.act is not None and not dry_run:
             step.state = DONE
             _attempt(context, step, partial(step.act, step))
-        if not quiet:
+        if not context.quiet:
             word = {PRESENT: "in place: ", PLANNED: "would ", FAILED: "failed: "}.get(step.state, "")
             text = step.text if step.error is None else one_line(step.error)
             click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
-    told = [] if dry_run else _list_told(context, steps)
-    document = {
-        "workspace": context.root,
-        "dry_run": dry_run,
-        "steps": [
-            {
-                "step": step.name,
-                "state": step.state,
-                "text": step.text,
-                "left": list(step.left),
-                "error": None if step.error is None else describe_error(step.error),
-            }
-            for step in steps
-        ],
-        "signet": signet,
-        "told": told[:_TOLD],
-        "asked": _find_question(context, told),
-        "next": _list_next(context, steps, "\n".join(told[:_TOLD])),
-    }
-    if context.as_json or not context.quiet:
-        context.answer(document, partial(_show_rest, context, document, steps))
+    if not context.quiet:
+        show_by_hand([display(line) for step in steps for line in step.left])
+        if dry_run:
+            click.echo("nothing was done (--dry-run)")
+        else:
+            _show_rest(context, steps)
     return int(any(step.state == FAILED for step in steps))
 
 
@@ -367,23 +349,20 @@ def _list_next(context: Context, steps: list[Step], told: str) -> list[str]:
     ]
 
 
-def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
-    show_by_hand([display(line) for step in steps for line in step.left])
-    if document["dry_run"]:
-        click.echo("nothing was done (--dry-run)")
-        return
+def _show_rest(context: Context, steps: list[Step]) -> None:
+    """Prints what failed, what a session here is told now, a question that is answered, and what to do next."""
     if failed := [step.name for step in steps if step.state == FAILED]:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
-    if document["told"]:
+    if told := _list_told(context, steps):
         click.secho(
             f"what a session in this folder is told ({context.command_line('context')} shows all of it):", bold=True
         )
-        for line in document["told"]:
+        for line in told[:_TOLD]:
             click.echo(display(f"  {line}"))
-    if asked := document["asked"]:
+    if asked := _find_question(context, told):
         click.secho("what past sessions say can be asked:", bold=True)
         click.echo(display(f"  {context.command_line(shlex.join(('recall', asked['question'])))}"))
         for line in (asked["answer"], asked["why"]):
             click.echo(display(f"    {line}"))
-    for number, line in enumerate(document["next"]):
+    for number, line in enumerate(_list_next(context, steps, "\n".join(told[:_TOLD]))):
         click.echo(f"  {line}" if number else f"{click.style('next:', bold=True)}\n  {line}")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from signet_sync.admin.status import advice, healthy, status_document
-from signet_sync.cli.main import Context, emit
+from signet_sync.cli.main import Context
 from signet_sync.cli.parsing import command
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.paths import display, head_page
@@ -182,15 +182,12 @@ def doctor(context: Context) -> int:
 _LOGS = ("agent", "intake", "hook")
 
 
-@command("--json")
+@command()
 @click.argument("log", type=click.Choice(_LOGS), metavar="[agent|intake|hook]", default="agent")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 def logs(context: Context, log: str, lines: int) -> None:
     """Show where a log is, and its last lines: of the agent, of captured transcripts, of failed hooks."""
     path = os.path.join(context.state().logs, f"{'signet-sync' if log == 'agent' else log}.log")
-    if context.as_json:
-        emit({"path": path, "exists": os.path.exists(path)})
-        return
     click.echo(path, err=True)
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:

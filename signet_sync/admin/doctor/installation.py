@@ -6,13 +6,14 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import apsw
 
-from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.errors import SignetSyncError
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.settings import model
@@ -49,16 +50,10 @@ class Installation:
 
     def query(self, read: Callable[[Database], _Result]) -> _Result | None:
         """Returns what `read` finds in the index; None if it cannot be read, which a check of its own reports."""
-        try:
-            database = Database(self.database, readonly=True)
-        except (FileNotFoundError, DatabaseError):
-            return None
-        try:
-            return read(database)
-        except (apsw.Error, OSError, SignetSyncError):
-            return None
-        finally:
-            database.connection.close()
+        with suppress(apsw.Error, OSError, SignetSyncError):
+            with closing(Database(self.database, readonly=True)) as database:
+                return read(database)
+        return None
 
     def command(self, words: str) -> str:
         """Returns a command line that can be pasted into a shell; names workspace and database only if necessary."""

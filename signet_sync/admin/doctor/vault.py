@@ -210,12 +210,11 @@ def index(target: Installation) -> list[Finding]:
         return [warning("database", "there is no index yet", target.command("reindex"))]
     except DatabaseError as error:
         return [_unusable(target, error), *_set_aside(path)]
-    try:
-        return [*_bytes(target, database), *_rows(target, database), *_set_aside(path)]
-    except (apsw.Error, DatabaseError) as error:
-        return [_unusable(target, error), *_set_aside(path)]
-    finally:
-        database.connection.close()
+    with closing(database):
+        try:
+            return [*_bytes(target, database), *_rows(target, database), *_set_aside(path)]
+        except (apsw.Error, DatabaseError) as error:
+            return [_unusable(target, error), *_set_aside(path)]
 
 
 def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
