@@ -114,9 +114,11 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 
 def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
     """Returns how many transcripts of a harness were read, and when the last one (ISO 8601), as the index has it."""
-    with suppress(FileNotFoundError, DatabaseError, apsw.Error):
-        with closing(Database(path, readonly=True, wait_ms=1000)) as database:
-            return capture_store.read_lately(database)
+    with (
+        suppress(FileNotFoundError, DatabaseError, apsw.Error),
+        closing(Database(path, readonly=True, wait_ms=1000)) as database,
+    ):
+        return capture_store.read_lately(database)
     return {}
 
 

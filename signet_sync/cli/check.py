@@ -28,20 +28,11 @@ if TYPE_CHECKING:
 @command("--now", "--json")
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-def check(context: Context, /, **asked: Any) -> int:
+def check(context: Context, strict: bool, with_index: bool) -> int:
     """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.
 
     A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
-    document = _check(context, **asked)
-    for note in document["notes"]:
-        if note["code"] == "setting-ignored":
-            context.say(f"warning: {note['path']}: {note['message']}")
-    context.answer(document, lambda: _show_check(document))
-    return 0 if document["ok"] else 1
-
-
-def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> dict[str, Any]:
     from signet_sync.integrity import check as integrity_check
 
     database = None
@@ -52,9 +43,13 @@ def _check(context: Context, strict: bool, with_index: bool, **asked: Any) -> di
             message, hint = "there is no index to compare with", "run signet-sync reindex first"
             raise DatabaseError(message, path=str(error), hint=hint) from None
     with context.progress("checking") as advance:
-        now_us = context.now_us
-        checked = integrity_check.check(context.root, now_us=now_us, database=database, progress=advance, **asked)
-    return integrity_check.document(context.root, checked, context.now_us, strict=strict)
+        checked = integrity_check.check(context.root, now_us=context.now_us, database=database, progress=advance)
+    document = integrity_check.document(context.root, checked, context.now_us, strict=strict)
+    for note in document["notes"]:
+        if note["code"] == "setting-ignored":
+            context.say(f"warning: {note['path']}: {note['message']}")
+    context.answer(document, lambda: _show_check(document))
+    return 0 if document["ok"] else 1
 
 
 def _show_check(document: dict[str, Any]) -> None:

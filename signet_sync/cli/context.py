@@ -44,17 +44,12 @@ _NOTHING_SHARED = "no context: with --scope shared it is the identity files only
     flag_value="",
     help="Print what hooks injected into a session, by its id in the harness (default: the one told something last).",
 )
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    metavar="TOKENS",
-    help="Most tokens (default: the setting context.budget_tokens).",
-)
-def context(context: Context, scope: str, project: str | None, last: str | None, budget: int | None) -> None:
+def context(context: Context, scope: str, project: str | None, last: str | None) -> None:
     """Print the context that an agent's session gets at its start.
 
     Where the project stands, quotes of its last session, what holds, and the workspace's identity files in what the
-    budget leaves. Without an index, MEMORY.md instead. With --scope shared, the identity files only.
+    setting context.budget_tokens leaves. Without an index, MEMORY.md instead. With --scope shared, the identity files
+    only.
     """
     require_agent(context.agent)
     require_root(context.root)
@@ -66,7 +61,6 @@ def context(context: Context, scope: str, project: str | None, last: str | None,
     found = context.ask(
         "context",
         shared=shared,
-        budget=budget,
         project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
         called=given if project and given and not os.path.isabs(given) else None,
         now_us=context.now_us,
@@ -77,8 +71,6 @@ def context(context: Context, scope: str, project: str | None, last: str | None,
     def show() -> None:
         if found["context"]["text"]:
             click.echo(found["context"]["text"])
-        elif budget is not None:
-            context.say(f"no context: nothing is known, or nothing of it fits into --budget {budget}: increase it")
         else:
             context.say(_NOTHING_SHARED if shared else _NOTHING)
 

@@ -146,9 +146,9 @@ def demo(context: Context, path: str | None, yes: bool) -> None:
     with open_to_write(root, settings) as workspace:
         run_pass(workspace, Request(now_us=context.now_us))
         demo.make_entities(workspace, context.now_us)
-        held, agents = counts.sessions(workspace.database), len(counts.agents(workspace.database))
-        verdicts = counts.verdict_counts(workspace.database)
-    click.secho(f"{os.path.relpath(root)}/ contains {held} made-up sessions of {count_noun(agents, 'agent')}", bold=True)
+        held, verdicts = counts.sessions(workspace.database), counts.verdict_counts(workspace.database)
+        agents = count_noun(len(counts.agents(workspace.database)), "agent")
+    click.secho(f"{os.path.relpath(root)}/ contains {held} made-up sessions of {agents}", bold=True)
     click.echo("They were summarised on this machine, by rules, without a language model.")
     _show_demo(root, sum(verdicts.get(verdict, 0) for verdict in PROBLEMS))
 

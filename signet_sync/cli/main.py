@@ -321,12 +321,6 @@ def system_error(error: Exception, root: str) -> SignetSyncError:
     )
 
 
-def describe_error(error: SignetSyncError) -> dict[str, object]:
-    """Returns an error for JSON; `suggestions` only if there are any."""
-    document: dict[str, object] = {name: getattr(error, name) for name in ("code", "message", "hint", "path")}
-    return document | ({"suggestions": list(error.suggestions)} if error.suggestions else {})
-
-
 def one_line(error: SignetSyncError) -> str:
     """Returns an error for a person: what is wrong, where, and what to do next."""
     where = f" [{error.path}]" if error.path else ""
@@ -337,7 +331,9 @@ def one_line(error: SignetSyncError) -> str:
 def _fail(error: SignetSyncError, wants_json: bool, code: int | None = None) -> int:
     with suppress(OSError):  # a full disk may affect stderr, too; the exit code still reports the error
         if wants_json:
-            click.echo(_json({"error": describe_error(error), **error.details}))
+            document = {name: getattr(error, name) for name in ("code", "message", "hint", "path")}
+            document |= {"suggestions": list(error.suggestions)} if error.suggestions else {}
+            click.echo(_json({"error": document, **error.details}))
         else:
             click.echo(display(f"signet-sync: {one_line(error)}"), err=True)
     return error.exit_code if code is None else code

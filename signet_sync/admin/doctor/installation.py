@@ -50,9 +50,8 @@ class Installation:
 
     def query(self, read: Callable[[Database], _Result]) -> _Result | None:
         """Returns what `read` finds in the index; None if it cannot be read, which a check of its own reports."""
-        with suppress(apsw.Error, OSError, SignetSyncError):
-            with closing(Database(self.database, readonly=True)) as database:
-                return read(database)
+        with suppress(apsw.Error, OSError, SignetSyncError), closing(Database(self.database, readonly=True)) as found:
+            return read(found)
         return None
 
     def command(self, words: str) -> str:

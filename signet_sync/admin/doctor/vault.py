@@ -11,6 +11,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import apsw
 
