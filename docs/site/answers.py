@@ -12,39 +12,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict  # that of Python 3.11 gives pydantic no schema
 
 
-class SetupStepError(TypedDict):
-    code: str
-    message: str
-    hint: str
-    path: str | None
-    suggestions: NotRequired[list[str]]  # What may have been meant.
-
-
-class SetupStep(TypedDict):
-    step: Literal["workspace", "exclude", "hooks", "import", "index", "service"]
-    state: Literal["planned", "done", "present", "absent", "skipped", "failed"]
-    text: str
-    left: list[str]  # What stays to be done by hand.
-    error: SetupStepError | None
-
-
-class SetupQuestion(TypedDict):
-    question: str
-    answer: str
-    why: str
-
-
-class Setup(TypedDict):
-    workspace: str
-    dry_run: bool
-    steps: list[SetupStep]
-    signet: list[str]  # What to do about Signet, if it uses the workspace.
-    told: list[str]  # What a session in this folder is told of its project.
-    asked: SetupQuestion | None  # On one of these lines; recall has just answered it.
-    next: list[str]
-
-
-class DemoCounts(TypedDict):
+class ReindexCounts(TypedDict):
     scanned: int
     read: int
     indexed: int
@@ -57,7 +25,7 @@ class DemoCounts(TypedDict):
     removed_rows: int
 
 
-class DemoProblem(TypedDict):
+class ReindexProblem(TypedDict):
     path: str
     verdict: Literal["ignored", "invalid", "violation", "tombstoned"]
     code: str
@@ -65,13 +33,13 @@ class DemoProblem(TypedDict):
     hint: str
 
 
-class DemoNote(TypedDict):
+class ReindexNote(TypedDict):
     path: str
     code: str
     message: str
 
 
-class DemoAgent(TypedDict):
+class ReindexAgent(TypedDict):
     memory_md: str
     changed: bool
     sessions_in_window: int
@@ -80,7 +48,7 @@ class DemoAgent(TypedDict):
     tokens: int  # As estimated for language models.
 
 
-class DemoHalted(TypedDict):
+class ReindexHalted(TypedDict):
     state: str
     would_remove: int
     indexed: int
@@ -88,58 +56,34 @@ class DemoHalted(TypedDict):
     hint: str
 
 
-class DemoEntityDrift(TypedDict):
+class ReindexEntityDrift(TypedDict):
     path: str
     code: str
     message: str
     hint: str
 
 
-class Demo(TypedDict):
+class Reindex(TypedDict):
     workspace: str
     database: str  # The index, absolute.
     now: str
     mode: Literal["full", "incremental"]
     elapsed_ms: float  # Milliseconds.
-    counts: DemoCounts
-    problems: list[DemoProblem]
-    notes: list[DemoNote]
-    agents: dict[str, DemoAgent]  # By agent.
-    halted: DemoHalted | None  # Why nothing was removed or written, or null.
+    counts: ReindexCounts
+    problems: list[ReindexProblem]
+    notes: list[ReindexNote]
+    agents: dict[str, ReindexAgent]  # By agent.
+    halted: ReindexHalted | None  # Why nothing was removed or written, or null.
     held: str | None
     trouble: list[str]
-    entity_drift: list[DemoEntityDrift]
+    entity_drift: list[ReindexEntityDrift]
 
 
-class HooksInstallHarnessFile(TypedDict):
-    path: str
-    change: str
-
-
-class HooksInstallHarnessMcp(TypedDict):
+class HooksStatusHarnessMcp(TypedDict):
     path: str
     command: list[str]
     agent_id: str
     scope: str | None
-
-
-class HooksInstallHarness(TypedDict):
-    harness: str
-    files: list[HooksInstallHarnessFile]
-    events: list[str]
-    mcp: HooksInstallHarnessMcp | None
-    by_hand: list[str]  # What is left to do, one line each.
-    error: SetupStepError | None
-    diff: NotRequired[str]
-
-
-class HooksInstall(TypedDict):
-    workspace: str
-    dry_run: bool  # Whether nothing was changed.
-    harnesses: list[HooksInstallHarness]
-
-
-HooksUninstall = HooksInstall
 
 
 class HooksStatusHarnessProblem(TypedDict):
@@ -157,7 +101,7 @@ class HooksStatusHarness(TypedDict):
     path: str
     workspace: str | None
     asks: str | None  # What the harness asks a person before it runs them.
-    mcp: HooksInstallHarnessMcp | None
+    mcp: HooksStatusHarnessMcp | None
     transcripts_read: int
     last_read: str | None
     problems: list[HooksStatusHarnessProblem]
@@ -228,7 +172,7 @@ class Status(TypedDict):
     violations: list[str]
     entity_drift: int
     backlog: int
-    sizes: dict[str, int]  # Of the database, and of the whole state folder.
+    size: int  # Of the database.
     intake: StatusIntake
     tokens: StatusTokens
     trouble: str | None
@@ -587,22 +531,12 @@ class PinList(TypedDict):
 Pin = Pinned | PinList
 
 
-class DreamPromotedSignals(TypedDict):
-    recall_count: int
-    frequency: float
-    relevance: float
-    recency: float
-    diversity: float
-    unique_days: int
-
-
 class DreamPromoted(TypedDict):
     memory_id: str
     score: float  # Higher is better.
     hits: int
     days: int
     queries: int
-    signals: DreamPromotedSignals
 
 
 class Dream(TypedDict):
@@ -611,16 +545,6 @@ class Dream(TypedDict):
     skipped_already_promoted: int
     promoted: list[DreamPromoted]
     dry_run: bool  # Whether nothing was changed.
-
-
-class Render(TypedDict):
-    agent_id: str
-    memory_md: str
-    sessions_in_window: int
-    rows_rendered: int
-    rows_clipped: int
-    tokens: int  # As estimated for language models.
-    text: str
 
 
 class EntityCreate(TypedDict):
@@ -712,15 +636,6 @@ class EntityLog(TypedDict):
     events: list[OpenEvent]
 
 
-class Init(TypedDict):
-    workspace: str
-    made: list[str]
-    earlier: str | None
-
-
-Reindex = Demo
-
-
 class CheckProblem(TypedDict):
     path: str
     verdict: Literal["ignored", "invalid", "violation", "tombstoned"]
@@ -741,7 +656,7 @@ class Check(TypedDict):
     workspace: str
     now: str
     ok: bool
-    counts: DemoCounts
+    counts: ReindexCounts
     problems: list[CheckProblem]
     notes: list[CheckNote]
 
@@ -923,11 +838,6 @@ class DoctorFinding(TypedDict):
 class Doctor(TypedDict):
     ok: bool
     findings: list[DoctorFinding]
-
-
-class Logs(TypedDict):
-    path: str
-    exists: bool
 
 
 class BackupCreate(TypedDict):
@@ -1143,8 +1053,16 @@ class TranscriptAppend(TypedDict):
     redactions: dict[str, int]
 
 
+class ErrorTold(TypedDict):
+    code: str
+    message: str
+    hint: str
+    path: str | None
+    suggestions: NotRequired[list[str]]  # What may have been meant.
+
+
 class Error(TypedDict):
-    error: SetupStepError
+    error: ErrorTold
 
 
 EntityProtect = EntityCreate

@@ -18,7 +18,7 @@ _OPEN = ("Error",)
 
 
 def type_name(command: str) -> str:
-    """Returns the name of the type of a command's answer: `HooksInstall` for `hooks install`."""
+    """Returns the name of the type of a command's answer: `HooksStatus` for `hooks status`."""
     return "".join(word.capitalize() for word in command.replace("-", " ").split())
 
 

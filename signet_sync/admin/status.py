@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.capture import injections, spool
@@ -83,7 +82,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "readable": not trouble,
         "watch": live.get("watch"),
         **index,
-        "sizes": {"database": _size(path), "state": _below(folder.path)},
+        "size": _size(path),
         "intake": _intake(folder),
         "tokens": _tokens(root),
         "trouble": live.get("trouble") or why or None,
@@ -297,12 +296,3 @@ def _size(path: str) -> int:
         return os.lstat(path).st_size
     except OSError:
         return 0
-
-
-def _below(folder: str) -> int:
-    total = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(where, name)).st_size
-    return total

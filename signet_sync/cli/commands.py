@@ -57,7 +57,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("status", "Show the last lines of a log."),
         "settings": ("settings", "Show, explain or change settings."),
     },
-    "moving and sharing": {
+    "more": {
         "backup": ("backup", "Create, list and restore backups of what no file contains."),
         "migrate": ("import_", "Bring over what another program remembers."),
         "fleet": ("fleet", "Share, ask, check and clean many workspaces."),

@@ -254,18 +254,16 @@ def dream(context: Context, dry_run: bool) -> None:
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
         "skipped_already_promoted": swept.skipped,
-        "promoted": [_describe_promotion(one) for one in swept.promoted],
+        "promoted": [
+            {
+                "memory_id": one.memory_id,
+                "score": round(one.score, 6),
+                "hits": one.recall_count,
+                "days": one.unique_days,
+                "queries": one.queries,
+            }
+            for one in swept.promoted
+        ],
         "dry_run": swept.dry_run,
     }
     context.answer(document, show)
-
-
-def _describe_promotion(one: Promotion) -> dict[str, object]:
-    return {
-        "memory_id": one.memory_id,
-        "score": round(one.score, 6),
-        "hits": one.recall_count,
-        "days": one.unique_days,
-        "queries": one.queries,
-        "signals": {name: round(value, 6) for name, value in one.signals.items()},
-    }

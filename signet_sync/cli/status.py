@@ -39,11 +39,9 @@ def status(context: Context, check: bool) -> int:
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the whole status, in colours."""
     yield from _agent_lines(document)
-    sizes = document["sizes"]
     yield _line("workspace", display(document["workspace"]))
-    whole = f"; with backups and logs {human(sizes['state'])}" if sizes["state"] else ""
-    if sizes["database"]:
-        yield _line("database", f"{display(document['database'])} ({human(sizes['database'])}{whole})")
+    if document["size"]:
+        yield _line("database", f"{display(document['database'])} ({human(document['size'])})")
     # What looks for later changes if no agent does; without an index there is other advice.
     stopped = not document["running"] and document["readable"] and document["last_full_pass"]
     again = "; later changes are found by: signet-sync reindex" if stopped else ""

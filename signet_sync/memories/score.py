@@ -150,11 +150,6 @@ class Promotion(NamedTuple):
     queries: int
     last_us: int
 
-    @property
-    def signals(self) -> dict[str, float]:
-        """Returns the signals by name."""
-        return dict(zip(self._fields[2:8], self[2:8], strict=True))
-
 
 def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
     """Returns a memory, which has hits, with its signals and score at `now_us` (microseconds since 1970 UTC).

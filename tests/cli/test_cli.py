@@ -137,7 +137,8 @@ def test_commands_that_only_read_say_that_there_is_no_index(tmp_path):
     (tmp_path / "vault").mkdir()
     for words in READERS:
         assert "reindex" in one_line_error(call("--workspace", tmp_path / "vault", *words), 3)
-        json_error(call("--workspace", tmp_path / "vault", *words, "--json"), 3)
+        if words != ("render",):
+            json_error(call("--workspace", tmp_path / "vault", *words, "--json"), 3)
         assert not (tmp_path / "machine").exists() and not list((tmp_path / "vault").iterdir()), words
 
 
@@ -148,7 +149,7 @@ def test_names_that_mean_nothing_or_too_much(vault):
     assert error["code"] == "ambiguous-session"
     assert all(numbered(number)["session_id"] in error["message"] for number in (1, 2, 3))
     assert json_error(vault.call("open", numbered(1)["session_id"], "--agent", "other", "--json"), 2)
-    assert json_error(vault.call("render", "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
+    assert "has no indexed artifact" in one_line_error(vault.call("render", "--agent", "other"), 2)
     for more in ((), ("--words",)):
         assert "agent 'other' has neither" in vault.call("recall", "x", *more, "--agent", "other").err
     answer = vault.call("open", numbered(1)["session_id"], "--path", "compaction")
@@ -261,8 +262,8 @@ sys.exit(cli.run(sys.argv[1:]))
 
 def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     root = tmp_path / "new"
-    answer = call("init", root, "--json")
-    assert answer.code == 0 and answer.json["made"] == [str(root), "memory", "signet-sync.toml"]
+    answer = call("init", root)
+    assert answer.code == 0 and f"created {root}, memory, signet-sync.toml\n" in answer.out
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
     template = (root / "signet-sync.toml").read_text()
     assert load(str(root)) == (Settings(), [])
@@ -274,8 +275,7 @@ def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     told = {f"{table}.{name}" for table, entries in tomllib.loads(live).items() for name in entries}
     assert told == allowed
     before = contents(root)
-    again = call("init", root, "--json")
-    assert again.json["made"] == [] and contents(root) == before
+    assert "already exists" in call("init", root).out and contents(root) == before
     (tmp_path / "file").write_text("")
     assert one_line_error(call("init", tmp_path / "file"), 3)
 
@@ -287,17 +287,16 @@ def test_a_workspace_deleted_and_made_anew_takes_sessions(tmp_path):
     end(vault)
     vault.call("remember", "Staging is on port 8443.", "--now", NOW)
     (vault / "memory").rename(tmp_path / "memory")
-    told = call("init", vault.root, "--json").json
-    assert told["made"] == ["memory"] and "none of the files that were indexed: restore memory/" in told["earlier"]
+    told = call("init", vault.root).out
+    assert "created memory\n" in told and "none of the files that were indexed: restore memory/" in told
     refuse(vault, "halted", 5, session_id=ID)
     shutil.rmtree(vault.root)
-    told = call("init", vault.root, "--json").json
-    assert told["earlier"].startswith("a workspace was here before: its 3 files left the index")
+    assert "a workspace was here before: its 3 files left the index" in call("init", vault.root).out
     end(vault)  # the same session, which was answered before
     end(vault, session_id=ID)
     assert len(written(vault)) == 6 and "Staging is on port 8443." in vault.page()
     assert vault.reindex()["counts"]["violation"] == 0
-    assert call("init", vault.root, "--json").json["earlier"] is None
+    assert "was here before" not in call("init", vault.root).out
 
 
 def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monkeypatch):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from agents import until
@@ -48,14 +50,16 @@ def on_disk(home: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in tree(one, but=PASSING).items() if not v[0].startswith("0o4")} for one in places]
 
 
-def states(document: Any) -> dict[str, str]:
-    return {step["step"]: step["state"] for step in document["steps"]}
+def states(steps: dict[str, setup.Step]) -> dict[str, str]:
+    return {name: step.state for name, step in steps.items()}
 
 
-def done(*words: str, code: int = 0) -> Any:
-    answer = call("setup", "--json", *words)
+def done(*words: str, code: int = 0) -> dict[str, setup.Step]:
+    """Runs it; gives its steps by name."""
+    with patch.object(setup, "_show_rest", wraps=setup._show_rest) as shown:
+        answer = call("setup", *words)
     assert answer.code == code, answer
-    return answer.json
+    return {step.name: step for step in shown.call_args.args[1]}
 
 
 def service_manager(home: Path, script: str) -> None:
@@ -69,34 +73,33 @@ def test_everything_once_and_nothing_twice(machine: Path, monkeypatch: pytest.Mo
     project.mkdir(parents=True)
     monkeypatch.chdir(project)
     past(machine, project=str(project))
-    first = done("--yes")
-    # What a session in this folder is told ends it.
-    assert first["told"][0].startswith("=== Project") and any("five tries" in line for line in first["told"])
-    assert states(first) == {
-        "workspace": "done", "hooks": "done", "import": "done", "index": "done", "service": "absent",
-    }  # fmt: skip
+    answer = call("setup", "--yes")
+    # What a session in this folder is told ends it, with a question that is a clause of it.
+    told, _, asked = answer.out.partition("what past sessions say can be asked:\n")
+    assert "\n  === Project" in told and "five tries" in told
+    (question,), (first, *_) = shlex.split(asked.split("\n")[0])[2:], asked.split("\n")[1:]
+    assert question in told
     assert "hook claude-code" in (machine / ".claude/settings.json").read_text()
     before = on_disk(machine)
-    second = done("--yes")
-    assert states(second) == {**dict.fromkeys(states(first), "present"), "service": "absent"}
+    names = ("workspace", "hooks", "import", "index")
+    assert states(done("--yes")) == {**dict.fromkeys(names, "present"), "service": "absent"}
     for was, now in zip(before, on_disk(machine), strict=True):
         assert {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)} == set()
     vault = Vault(machine / ".agents")
     assert vault.hits("retry") and vault.page()
-    asked = first["asked"]
-    assert any(asked["question"] in line for line in first["told"]), "a clause as it was said"
-    assert call("recall", asked["question"], "--json").json["hits"][0]["text"].startswith(asked["answer"].rstrip("…"))
+    found = call("recall", question, "--json").json["hits"][0]["text"]
+    assert found.startswith(first.strip().rstrip("…"))
 
 
 def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
     recent = past(machine).path
     os.utime(recent)
     says = "1 session changed in the last 15 minutes is left out; run signet-sync setup again later, or: "
-    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
-    assert step["state"] == "skipped" and step["text"] == f"{says}signet-sync import claude-code PATH"
+    step = done("--yes")["import"]
+    assert step.state == "skipped" and step.text == f"{says}signet-sync import claude-code PATH"
     past(machine, 2)
-    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
-    assert step["state"] == "done" and says in step["left"][0]
+    step = done("--yes")["import"]
+    assert step.state == "done" and says in step.left[0]
 
 
 def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +113,7 @@ def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytes
 
     monkeypatch.setattr(setup, "_FIRST", 1)
     monkeypatch.setattr(reindex, "run_pass", passed)
-    assert {step["step"]: step["text"] for step in done("--yes")["steps"]}["import"] == "3 sessions imported"
+    assert done("--yes")["import"].text == "3 sessions imported"
     assert [len(one) for one in seen] == [1, 3]
     assert "00000003-" in seen[0][0].read_text()
 
@@ -118,18 +121,18 @@ def test_the_newest_sessions_are_indexed_first(machine: Path, monkeypatch: pytes
 def test_hooks_and_service_can_be_left_out(machine: Path) -> None:
     past(machine)
     service_manager(machine, "exit 0")
-    document = done("--yes", "--no-hooks", "--no-service")
-    assert states(document)["hooks"] == states(document)["service"] == "skipped"
+    steps = states(done("--yes", "--no-hooks", "--no-service"))
+    assert steps["hooks"] == steps["service"] == "skipped"
     assert not (machine / ".claude/settings.json").exists() and not (machine / "calls").exists()
 
 
 def test_what_fails_keeps_nothing_else_from_being_done(machine: Path) -> None:
     past(machine)
     (machine / ".claude/settings.json").write_text("{ no JSON")
-    document = done("--yes", code=1)
-    assert states(document)["hooks"] == "failed" and states(document)["import"] == states(document)["index"] == "done"
-    (failed,) = [step["error"] for step in document["steps"] if step["error"]]
-    assert failed["path"].endswith("settings.json") and failed["hint"]
+    steps = done("--yes", code=1)
+    assert steps["hooks"].state == "failed" and steps["import"].state == steps["index"].state == "done"
+    (failed,) = [step.error for step in steps.values() if step.error]
+    assert failed.path and failed.path.endswith("settings.json") and failed.hint
     assert (machine / ".claude/settings.json").read_text() == "{ no JSON"
     said = call("setup", "--yes")
     assert said.code == 1 and "not done: hooks" in said.out
@@ -137,10 +140,10 @@ def test_what_fails_keeps_nothing_else_from_being_done(machine: Path) -> None:
 
 def test_without_a_workspace_the_rest_is_not_tried(machine: Path) -> None:
     (machine / ".agents").write_text("a file")
-    document = done("--yes", code=1)
-    assert states(document)["workspace"] == "failed"
-    assert states(document)["hooks"] == states(document)["index"] == "skipped"
-    assert document["next"] == [] and "hooks install" not in call("setup", "--yes").out
+    steps = states(done("--yes", code=1))
+    assert steps["workspace"] == "failed" and steps["hooks"] == steps["index"] == "skipped"
+    said = call("setup", "--yes").out
+    assert "next:" not in said and "hooks install" not in said
     assert not (machine / ".claude/settings.json").exists()
 
 
@@ -175,10 +178,10 @@ def test_the_service_is_started_once(machine: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for systemctl")
 def test_a_service_that_does_not_start_is_a_failure_with_a_remedy(machine: Path) -> None:
     service_manager(machine, 'case "$*" in *restart*) echo "Job failed." >&2; exit 1 ;; *) echo Version=1 ;; esac')
-    document = done("--yes", code=1)
-    (step,) = [step for step in document["steps"] if step["step"] == "service"]
-    assert step["state"] == "failed" and step["error"]["hint"] and "# not done: Job failed." in step["left"]
-    assert states(document)["index"] == "done"
+    steps = done("--yes", code=1)
+    step = steps["service"]
+    assert step.state == "failed" and step.error and step.error.hint and "# not done: Job failed." in step.left
+    assert steps["index"].state == "done"
 
 
 def test_what_belongs_to_others_is_left_to_them(machine: Path) -> None:

@@ -9,7 +9,7 @@ import agents
 import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
-from signet_sync.app.hints import relevant
+from signet_sync.app.scheduler import relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, queries
 from signet_sync.entities.repository import EventLog

@@ -127,8 +127,9 @@ def test_the_command_prints_what_stands_in_the_workspace_of_each_agent(vault):
 
 def test_a_budget_is_in_tokens_and_holds(vault):
     (vault / "MEMORY.md").write_text("\n".join(f"- a line of words about lantern {n}" for n in range(2_000)))
-    for budget in (50, 700, 9_000):
-        document = vault.call("context", "--budget", str(budget), "--json").json
+    for budget in (100, 700, 9_000):
+        (vault / "signet-sync.toml").write_text(f"[context]\nbudget_tokens = {budget}\n")
+        document = vault.call("context", "--json").json
         assert 0.9 * budget - 20 < document["tokens"] <= budget
         assert "[The rest of MEMORY.md is left out" in document["text"]
 

@@ -216,7 +216,7 @@ class Judge:
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
         self.wrong += invariants.broken(self.vault, self.stands(), now=self.operation.now, settled=True)
         if (self.root / "entities").exists():
-            self.check("the chain of events is broken", command(str(self.root), "entity", "check", "--log") == 0)
+            self.check("the chain of events is broken", command(str(self.root), "entity", "check", "ledger") == 0)
         if self.outcome == "all":
             left = self.left(*self.operation.gone)
             self.check(f"left: {left}", not left)
