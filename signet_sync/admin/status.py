@@ -253,14 +253,8 @@ def healthy(document: dict[str, Any]) -> bool:
 
 def count_remembered(database: Database, agent_id: str) -> dict[str, Any]:
     """Returns counts of an agent's rows, and when it dreamed last. Raises what reading the database raises."""
-    memories, promoted = promotions.counts(database, agent_id)
     last = promotions.last_sweep(database, agent_id)
-    return {
-        "memories": memories,
-        "recall_events": promotions.count(database, agent_id),
-        "promotions": promoted,
-        "last_dream": None if last is None else iso(last),
-    }
+    return {**promotions.counts(database, agent_id), "last_dream": None if last is None else iso(last)}
 
 
 def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, int]:

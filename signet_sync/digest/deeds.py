@@ -175,9 +175,8 @@ def deeds_of(turns: Sequence[Turn]) -> Deeds:
     """Collects the deeds of a session in one pass over its calls."""
     found = Deeds()
     for turn in turns:
-        for step in turn.steps:
-            if isinstance(step, ToolCall):
-                found.take(step, turn.number)
+        for call in turn.calls:
+            found.take(call, turn.number)
     return found
 
 
@@ -249,18 +248,12 @@ class Printed:
 
 def read_printed(turns: Sequence[Turn]) -> Printed:
     """Returns what the tools of each turn printed, without what the agent or the person told them."""
-    return Printed("\n".join(text for call in _calls(turn) for text in _list_told(call)) for turn in turns)
+    return Printed("\n".join(text for call in turn.calls for text in _list_told(call)) for turn in turns)
 
 
 def read_fetched(turns: Sequence[Turn]) -> Printed:
     """Returns what the tools of each turn brought from outside: pages, issues, answers of other servers."""
-    return Printed(
-        "\n".join(call.printed for call in _calls(turn) if fetches(call.tool, call.detail)) for turn in turns
-    )
-
-
-def _calls(turn: Turn) -> Iterator[ToolCall]:
-    return (step for step in turn.steps if isinstance(step, ToolCall))
+    return Printed("\n".join(call.printed for call in turn.calls if fetches(call.tool, call.detail)) for turn in turns)
 
 
 def fetches(tool: str, detail: str) -> bool:

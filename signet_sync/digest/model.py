@@ -102,13 +102,12 @@ def _tell_turns(shown: Mapping[int, tuple[Sequence[str], Sequence[str]]]) -> Ite
 
 def _cut(sentences: Iterable[str], most: int) -> list[str]:
     """Returns the first sentences, of at most about `most` characters."""
-    flat = [_clip(said) for one in sentences if (said := _flat(one))]
+    flat = [said for one in sentences if (said := _flat(one))]
+    flat = [
+        one if len(one) <= LONGEST else f"{one[:LONGEST].rpartition(' ')[0] or one[:LONGEST]} {GAP}" for one in flat
+    ]
     first = fitting(flat, most)
     return first if len(first) == len(flat) else [*first, GAP]
-
-
-def _clip(said: str) -> str:
-    return said if len(said) <= LONGEST else f"{said[:LONGEST].rpartition(' ')[0] or said[:LONGEST]} {GAP}"
 
 
 def _flat(text: str) -> str:

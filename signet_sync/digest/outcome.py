@@ -9,12 +9,10 @@ from signet_sync.digest.deeds import Deeds, Printed, read_fetched
 from signet_sync.digest.record import is_trivial, is_unfinished, record_of, status_of
 from signet_sync.digest.reports import headline, turn_notes
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
-from signet_sync.digest.statements import Item, Kind, statements
-from signet_sync.digest.turns import SpokenMessage, Turn, is_report, plain
+from signet_sync.digest.statements import Item, statements
+from signet_sync.digest.turns import Turn, is_report, plain
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
-
-__all__ = ["JOINT", "Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 
 _PIECES = 3
 _REQUEST = 300  # characters
@@ -80,8 +78,8 @@ def _read_plan_title(turn: Turn) -> str:
 
 def _opening(turns: Sequence[Turn]) -> str:
     """Returns the first line with a letter or digit that anybody said."""
-    steps = (step for turn in turns[:20] for step in [turn.words, *turn.steps[:20]] if isinstance(step, SpokenMessage))
-    lines = (line for step in steps for line in step.text.split("\n", 50)[:50])
+    said = (one for turn in turns[:20] for one in (turn.words, *turn.messages[:20]) if one is not None)
+    lines = (line for one in said for line in one.text.split("\n", 50)[:50])
     return next((line.strip()[:400] for line in lines if any(map(str.isalnum, line[:400]))), "")
 
 

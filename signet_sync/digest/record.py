@@ -12,7 +12,7 @@ from itertools import pairwise
 from signet_sync.digest.deeds import Deeds, Printed, deeds_of, read_printed
 from signet_sync.digest.reports import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.turns import ToolCall, Turn, is_report, turns_of
+from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 from signet_sync.text.prompt import is_greeting, is_small_talk
@@ -168,5 +168,4 @@ def _only_asked(spoken: Sequence[Turn]) -> bool:
 def is_trivial(turns: Sequence[Turn]) -> bool:
     """Returns whether the person only greeted, and nothing was run."""
     words = [turn.words.text for turn in turns if turn.words is not None]
-    ran = any(isinstance(step, ToolCall) for turn in turns for step in turn.steps)
-    return not ran and bool(words) and all(map(is_greeting, words))
+    return not any(turn.calls for turn in turns) and bool(words) and all(map(is_greeting, words))

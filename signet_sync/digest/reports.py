@@ -161,8 +161,8 @@ def turn_notes(turn: Turn) -> list[NoteLine]:
     line = turn.report.line if turn.report else turn.words.line if turn.words else 1
     called = [
         NoteLine(cast(Label, label.lower()), text, line)
-        for step in turn.steps
-        for label, text in (_LABELLED.findall(_read_given_note(step)) if isinstance(step, ToolCall) else ())
+        for call in turn.calls
+        for label, text in _LABELLED.findall(_read_given_note(call))
         if not is_nothing(text)
     ]
     return found + [one for one in called[-LINES:] if all(one[:2] != other[:2] for other in found)]

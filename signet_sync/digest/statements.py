@@ -6,14 +6,14 @@ quote: "always" and "never", an agent's labelled lists and admissions were right
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.deeds import SHELLS, Printed
 from signet_sync.digest.record import Record
 from signet_sync.digest.reports import turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.turns import SpokenMessage, ToolCall, Turn
+from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.formats.handle import STATEMENT
 from signet_sync.formats.lazy_pattern import late
 
@@ -123,7 +123,9 @@ class Relayed:
 
     def __init__(self, record: Record) -> None:
         self._printed = record.printed
-        self._said = Printed("\n".join(_words_in(turn, record.own)) for turn in record.turns)
+        self._said = Printed(
+            "\n".join((*record.own.get(turn.number, ()), *(one.text for one in turn.messages))) for turn in record.turns
+        )
         self._places = {turn.number: place for place, turn in enumerate(record.turns, 1)}
 
     def holds(self, item: Item) -> bool:
@@ -134,11 +136,6 @@ class Relayed:
             return False
         first = bisect_left(range(before), True, key=lambda place: self._printed.holds(item.text, place + 1))
         return not self._said.holds(item.text, first)
-
-
-def _words_in(turn: Turn, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    yield from own.get(turn.number, ())
-    yield from (step.text for step in turn.steps if isinstance(step, SpokenMessage))
 
 
 # ── dead ends: what could not work as it was tried, and what was done in its place ──
@@ -206,9 +203,7 @@ def _list_dead_ends(record: Record) -> list[Item]:
 
 def _list_commands(turns: Iterable[Turn]) -> Iterator[tuple[int, ToolCall]]:
     for turn in turns:
-        for step in turn.steps:
-            if isinstance(step, ToolCall) and step.tool in SHELLS and len(step.detail) <= _CHAIN:
-                yield turn.number, step
+        yield from ((turn.number, call) for call in turn.calls if call.tool in SHELLS and len(call.detail) <= _CHAIN)
 
 
 def _how_failed(output: Sequence[str]) -> str:

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.digest.outcome import JOINT, Item, Kind, Outcome, clip, outcome
+from signet_sync.digest.outcome import JOINT, Outcome, clip, outcome
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.digest.statements import Item, Kind
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of
 from signet_sync.text.digest_mark import Status, mark_chosen_by_model, opening, says_nothing
@@ -88,15 +89,14 @@ def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
     for path, times in edited.items():
         name = path.removeprefix(root) if len(root) > 1 else path
         below[name] = below.get(name, 0) + times
-    return [f"- {_code(path)}{f' ({times:,} times)' if times > 1 else ''}" for path, times in below.items()]
+    return [
+        f"- `{flatten(path[: 4 * LINE], LINE) or '?'}`{f' ({times:,} times)' if times > 1 else ''}"
+        for path, times in below.items()
+    ]
 
 
 def _items(texts: Iterable[str]) -> list[str]:
     return [f"- {said}" for text in texts if (said := _line(text, 400))]
-
-
-def _code(text: str) -> str:
-    return f"`{flatten(text[: 4 * LINE], LINE) or '?'}`"
 
 
 def _line(text: str, limit: int) -> str:

@@ -77,6 +77,14 @@ class Turn:
     ended: bool = False
     interrupted: bool = False
 
+    @property
+    def calls(self) -> list[ToolCall]:
+        return [step for step in self.steps if isinstance(step, ToolCall)]
+
+    @property
+    def messages(self) -> list[SpokenMessage]:
+        return [step for step in self.steps if isinstance(step, SpokenMessage)]
+
 
 def parse(text: str) -> Iterator[DigestTurn]:
     """Yields the messages, tool calls and interruptions of a transcript in order. Total, linear."""

@@ -141,7 +141,7 @@ class Quotes(_OfSessionsAndThreads):
         sessions = {one.session for one in prepared if one.kind == SESSION}
         older = set(batches.numbers(database, sessions).values())
         asked_of = {(one.agent_id, one.id) for one in prepared if one.kind == OUTCOME}
-        asked_of |= {(session[0], thread_id) for session, thread_id in nodes.threads(database, sessions).items()}
+        asked_of |= {(one.agent_id, one.thread_id) for one in nodes.places_of(database, sessions).values()}
         for agent_id, thread_id in sorted(asked_of):
             newest = quotes.newest(database, agent_id, thread_id)
             known = quotes.list_known(database, agent_id, thread_id)

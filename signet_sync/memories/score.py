@@ -4,12 +4,10 @@ Scores of what is shown decay with age and grow with use; pinned things do not d
 its recall signals and by gates.
 """
 
-import re
 from collections.abc import Sequence
 from math import log1p, log2
 from typing import NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, iso
 
 # The score of a line on its first day. Threads come first, because they show where to go on; missing a constraint or a
@@ -53,9 +51,8 @@ UNUSED = Use()
 
 
 class DreamedView(NamedTuple):
-    """Why a memory was promoted: the heading of its sweep, its instant, and the score, hits and days it had then."""
+    """Why a memory was promoted: the instant of its sweep, and the score, hits and days it had then."""
 
-    heading: str
     at_us: int
     score: float
     hits: int
@@ -119,7 +116,6 @@ SIGNALS = {"frequency": 0.24, "relevance": 0.30, "recency": 0.15, "diversity": 0
 # What a memory must reach, beside a score: hits, distinct queries, distinct days.
 LEAST_HITS, LEAST_QUERIES, LEAST_DAYS = 3, 2, 1
 
-_SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
 _WITHOUT_MARKS = str.maketrans("", "", "-:.")
 
 
@@ -171,13 +167,9 @@ def weigh(memory_id: str, totals: Totals, now_us: int) -> Promotion:
         queries=totals.queries,
         last_us=totals.last_us,
     )
-    return memory._replace(score=sum(SIGNALS[name] * value for name, value in weigh_signals(memory).items()))
-
-
-def weigh_signals(memory: Promotion) -> dict[str, float]:
-    """Returns the signals that count in the score, from 0 to 1, with how consolidated a memory is by its days."""
-    values = memory.frequency, memory.relevance, memory.recency, memory.diversity
-    return dict(zip(SIGNALS, (*values, min(1.0, memory.unique_days / FULL_DAYS)), strict=True))
+    consolidation = min(1.0, totals.days / FULL_DAYS)
+    values = memory.frequency, memory.relevance, memory.recency, memory.diversity, consolidation
+    return memory._replace(score=sum(weight * value for weight, value in zip(SIGNALS.values(), values, strict=True)))
 
 
 def passes(memory: Promotion, least: float) -> bool:
@@ -194,15 +186,6 @@ def order(memory: Promotion) -> tuple[float, int, str]:
 def sweep_id(now_us: int) -> str:
     """Returns the id of a sweep at this instant, `20260424T030000000Z`; ids sort by time."""
     return iso(now_us).translate(_WITHOUT_MARKS)
-
-
-def group_of(sweep_id: str) -> str:
-    """Formats a sweep's time for a heading: `2026-04-24 03:00 UTC`. Raises `ValueError` for an invalid sweep id."""
-    match = _SWEEP_ID.fullmatch(sweep_id)
-    if match is None:
-        raise ValueError(f"not the id of a sweep: {sweep_id!r}")
-    year, month, day, hour, minute = match.groups()
-    return f"{year}-{month}-{day} {hour}:{minute} UTC"
 
 
 # ── what pages show ──

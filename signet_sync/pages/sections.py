@@ -9,7 +9,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import running_session, wikilink
 from signet_sync.formats.statement import SECTION_OF
-from signet_sync.formats.timestamps import DAY, short_day
+from signet_sync.formats.timestamps import DAY, iso, short_day
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
 from signet_sync.pages.board import Line
 from signet_sync.text.digest_mark import ASKED
@@ -192,11 +192,12 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         )
         promoted = seen.dreamed.get(view.id)
         if promoted is not None:
+            swept = iso(promoted.at_us)
             why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
             line = line._replace(
                 section="dreamed",
                 text=f"{_PREFIXES.get(view.kind, '')}{says} {why}",
-                group="" if line.pinned else promoted.heading,
+                group="" if line.pinned else f"### {swept[:10]} {swept[11:16]} UTC",
                 place=(not line.pinned, -promoted.at_us, -promoted.score, view.id),
             )
         lines.append(line)

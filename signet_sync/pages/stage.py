@@ -63,11 +63,12 @@ class SessionLog(Deriver):
         """Composes the lines of sessions again; pages of the days that change become stale."""
         change = Change()
         sessions = sorted({one.session for one in prepared})
-        sentences, before = nodes.sentences(database, sessions), pages.rows_of(database, sessions)
+        places, before = nodes.places_of(database, sessions), pages.rows_of(database, sessions)
         after = {}
         for session, parts in pages.session_parts(database, sessions):
-            row = compose(*session[:2], parts, sentences.get(session))
-            if row is not None and not (row.line and session not in sentences):
+            place = places.get(session)
+            row = compose(*session[:2], parts, place and place.sentence)
+            if row is not None and not (row.line and place is None):
                 after[session] = row
         moved = [one for one in sessions if before.get(one) != after.get(one)]
         for session in moved:

@@ -401,7 +401,7 @@ def require_memory(database: Database, agent_id: str, name: str) -> Memory:
             hint="signet-sync statements withdraw takes back what it states, signet-sync remove removes the session",
             code="not-a-memory",
         )
-    memory = memories.get(database, agent_id, references.resolve(database, agent_id, name).id)
+    memory = memories.get(database, agent_id, references.resolve(database, agent_id, name))
     if memory is None:
         raise references.refuse_unknown(agent_id, name)
     return memory

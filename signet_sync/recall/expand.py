@@ -58,9 +58,9 @@ def expand(database: Database, agent_id: str, handle: str, budget: int = BUDGET)
         if error.code != "unknown-handle" or not running:
             raise
         return _fit_budget(database, _show_running(database, agent_id, handle, running, first, budget), budget)
-    found = _WALKS[resolved.tier](database, agent_id, resolved.id)
+    found = _WALKS.get(resolved[0], _walk_node)(database, agent_id, resolved)
     if found is None:
-        raise UsageError(f"{resolved.id} is no longer there", hint="run signet-sync reindex", code="unknown-handle")
+        raise UsageError(f"{resolved} is no longer there", hint="run signet-sync reindex", code="unknown-handle")
     return _fit_budget(database, found, budget)
 
 
@@ -209,9 +209,9 @@ def _walk_entity(database: Database, agent_id: str, entity_id: str) -> _Found | 
     return _Found(about, "\n\n".join(filter(None, (profile.text, rest))), siblings=siblings)
 
 
+# By the first letter of an id; others are nodes.
 _WALKS: dict[str, Callable[[Database, str, str], _Found | None]] = {
-    "node": _walk_node, "thread": _walk_thread, "statement": _walk_statement, "memory": _walk_memory,
-    "curated": _walk_entity,
+    "t": _walk_thread, "f": _walk_statement, "m": _walk_memory, **dict.fromkeys("upr", _walk_entity)
 }  # fmt: skip
 
 

@@ -146,25 +146,21 @@ def drop_repeats(found: Sequence[RankedHit]) -> list[RankedHit]:
 
 
 def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
-    """Counts the hits if the database can be written at once: an answer never waits for a counter."""
+    """Counts the hits if the database can be written at once: an answer never waits for a counter.
+
+    For the dream sweep it records the memories among them that answer nearly as well as the best hit; their score is
+    1/rank in the whole answer.
+    """
     hits = [hit for hit in hits if hit.tier != "file"]
+    least = _COUNTED * max((hit.score for hit in hits), default=0.0)
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
     with counting(place) as database:
         if hits and database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
-            record(database, agent_id, text, hits, at_us)
+            if scored:
+                from signet_sync.memories.store import promotions  # few questions find one
 
-
-def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
-    """Records which memories a question found and at which place, for the dream sweep, unless the database is busy.
-
-    Only those count that answer nearly as well as the best hit. The score is 1/rank in the whole answer.
-    """
-    least = _COUNTED * max((hit.score for hit in hits), default=0.0)
-    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
-    if scored:
-        from signet_sync.memories.store import promotions  # few questions find one
-
-        promotions.record(database, agent_id, " ".join(text.split()), scored, at_us)
+                promotions.record(database, agent_id, " ".join(text.split()), scored, at_us)
 
 
 # ── hits: of the index ──

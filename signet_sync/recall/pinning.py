@@ -44,7 +44,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int, *, remove
         operations.first_pass(workspace, now_us)
         found = handle.strip().removeprefix("^")
         if not (pinned := memories.is_pinned(workspace.database, agent_id, found)):
-            found = beginning(references.resolve(workspace.database, agent_id, handle).id)
+            found = beginning(references.resolve(workspace.database, agent_id, handle))
             pinned = memories.is_pinned(workspace.database, agent_id, found)
         if not remove and found[0] not in "tfm":
             hint = "signet-sync remember TEXT keeps what matters of it"
@@ -117,7 +117,7 @@ def mark(
     database = workspace.database
     with state_dir.workspace_lock(workspace.state):
         operations.first_pass(workspace, now_us)
-        statement_id = references.resolve(database, agent_id, handle).id
+        statement_id = references.resolve(database, agent_id, handle)
         found = statements_store.get(database, agent_id, statement_id)
         if found is None:
             raise UsageError(

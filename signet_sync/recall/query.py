@@ -235,14 +235,9 @@ def turn_text(said: str, place: int) -> str:
 
     Nothing in it looks like the head of another turn, or like the gap that we leave between two.
     """
-    said = _inert(said)
-    plain = " ".join(said.split())
-    return plain if len(plain) <= LONGEST_TURN else around(said, place, LONGEST_TURN)
-
-
-def _inert(said: str) -> str:
-    """Returns a turn's words, as long as they were, without marks of headings, fences and our gaps."""
-    for mark in (_HEADING, _CODE_FENCE):
+    for mark in (_HEADING, _CODE_FENCE):  # blanks instead, so that the place stays
         said = mark.sub(lambda found: " " * len(found[0]), said)
     said = said.replace("…", " ")
-    return f"   {said[3:]}" if said.startswith(" · ") else said
+    said = f"   {said[3:]}" if said.startswith(" · ") else said
+    plain = " ".join(said.split())
+    return plain if len(plain) <= LONGEST_TURN else around(said, place, LONGEST_TURN)

@@ -145,6 +145,13 @@ _OUTCOMES = f"""
 _OWN = """
     select s.id, max(o.at_us) from statements s join statements o using (agent_id, id)
     where s.agent_id = ? and s.thread_id = ? and s.newest = 1 and o.speaker = 'person' group by s.id"""
+# What was said of the statements of a thread and its sessions.
+_MARKS = """
+    select m.id, m.kind, m.words, m.status, m.at_us, ifnull(n.session, 0) from statement_marks m
+    left join sessions n using (agent_id, session_token, session_id) where m.agent_id = ?1 and (exists(
+        select 1 from thread_sessions t where t.agent_id = ?1 and t.session_token = m.session_token
+        and t.session_id = m.session_id and t.thread_id = ?2)
+        or exists(select 1 from statements s where s.agent_id = ?1 and s.id = m.id and s.thread_id = ?2))"""
 # Only the newest row of an id has a status.
 _MOVE = "update statements set newest = ?, status = 'open', replaced_by = null where statement = ?"
 
@@ -178,7 +185,8 @@ def settle(database: Database, threads: Iterable[Key]) -> set[Key]:
 
 
 def _settle_thread(database: Database, agent_id: str, thread_id: str) -> set[Key]:
-    marked = marks_of_thread(database, agent_id, thread_id)
+    marks = database.execute(_MARKS, (agent_id, thread_id))
+    marked = [Mark(one, kind, frozenset(words.split()), *more) for one, kind, words, *more in marks]
     held: dict[int, tuple[Status, str | None]] = {}
 
     def some(sql: str, *bindings: str | int) -> list[Known]:
@@ -236,19 +244,6 @@ def weeks(database: Database, keys: Iterable[Key], sessions: Iterable[Session]) 
 
 
 # ── what was said of statements ──
-
-
-def marks_of_thread(database: Database, agent_id: str, thread_id: str) -> list[Mark]:
-    """Returns what was done to the statements of a thread's sessions."""
-    rows = database.execute(
-        "select m.id, m.kind, m.words, m.status, m.at_us, ifnull(n.session, 0) from statement_marks m"
-        " left join sessions n using (agent_id, session_token, session_id) where m.agent_id = ?1 and (exists("
-        " select 1 from thread_sessions t where t.agent_id = ?1 and t.session_token = m.session_token"
-        " and t.session_id = m.session_id and t.thread_id = ?2)"
-        " or exists(select 1 from statements s where s.agent_id = ?1 and s.id = m.id and s.thread_id = ?2))",
-        (agent_id, thread_id),
-    )
-    return [Mark(one, kind, frozenset(words.split()), *more) for one, kind, words, *more in rows]
 
 
 def follow_words(database: Database, said: "Iterable[Word]") -> tuple[set[Key], set[str]]:

@@ -109,7 +109,7 @@ def _say(request: ViewRequest) -> ActionPlan:
         raise no_such_action()
     title, button, means, follows, before, after = _SAYS[word]
     with reading(request.site.place) as database:
-        found = references.resolve(database, request.agent, wanted).id
+        found = references.resolve(database, request.agent, wanted)
         stated = statements.get(database, request.agent, found)
         is_pinned = memories.is_pinned(database, request.agent, found)
         label = neighbours.labels(database, request.agent, [found]).get(found, found)

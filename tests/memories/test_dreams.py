@@ -81,7 +81,7 @@ def counted(vault: Vault, agent: str = "default") -> Any:
 def hit(database: Database, memory_id: str, *found: RecallEvent, agent: str = "default") -> None:
     """Records hits on a memory."""
     for event in found:
-        assert promotions.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
+        promotions.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
 
 
 def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[RecallEvent]:

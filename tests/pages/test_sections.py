@@ -45,7 +45,7 @@ def lines_of(rendered, section) -> list[str]:
 def test_what_has_risen_stands_once_under_its_sweep_best_first():
     now_us = rows.us("2026-03-03")
     dreamed = {
-        f"m-{letter * 12}": DreamedView(f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3)
+        f"m-{letter * 12}": DreamedView(rows.us(f"2026-03-0{day}T03:00:00Z"), score, 5, 3)
         for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
     }
     ids = (*dreamed, "m-" + "d" * 12)

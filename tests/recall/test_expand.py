@@ -94,9 +94,9 @@ def test_every_id_resolves_to_itself_in_every_form_and_by_its_beginning(database
     things = ids_of(database)
     for thing in things:
         for form in (thing, f"^{thing}", f" ^{thing} ", f"[[MEMORY#^{thing}]]", f"[[MEMORY.md#^{thing}|there]]"):
-            assert references.resolve(database, "default", form).id == thing
+            assert references.resolve(database, "default", form) == thing
         if sum(other.startswith(thing[:6]) for other in things) == 1:
-            assert references.resolve(database, "default", f"^{thing[:6]}").id == thing
+            assert references.resolve(database, "default", f"^{thing[:6]}") == thing
 
 
 def test_a_path_means_its_node(database: Database) -> None:
@@ -104,9 +104,9 @@ def test_a_path_means_its_node(database: Database) -> None:
     path = made.path_for("summary", session_id=LONG, captured_at=at)
     wanted = node_of(database, LONG)
     forms = (path, path.removeprefix("memory/"), path.removesuffix(".md"), f"[[{path}|summary]]", f"[[{path}]]")
-    assert {references.resolve(database, "default", form).id for form in forms} == {wanted}
+    assert {references.resolve(database, "default", form) for form in forms} == {wanted}
     transcript = made.path_for("transcript", session_id=LONG, captured_at=at)
-    first = neighbours.node(database, "default", references.resolve(database, "default", transcript).id)
+    first = neighbours.node(database, "default", references.resolve(database, "default", transcript))
     assert first is not None and (first.source_type, first.start) == ("chunk", 0)
 
 
@@ -115,7 +115,7 @@ def test_a_session_means_its_best_node(database: Database) -> None:
         wanted = node_of(database, session, kind)
         token = made.token_for("default", session)
         for form in (session, session[:12], token, token[:8]):
-            assert references.resolve(database, "default", form) == (wanted, "node")
+            assert references.resolve(database, "default", form) == wanted
 
 
 NOTHING = (

@@ -127,7 +127,7 @@ def memory_page(words: Sequence[str]) -> str:
             for n in range(count)
         ],
         {_id("f", n): Use(pinned=True) for n in range(0, count, 2)},
-        {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
+        {_id("m", n): DreamedView(at(n), 0.5, 3, 2) for n in range(0, count, 2)},
     )  # fmt: skip
     nodes = [
         NodeView(_id("k", n), said[n], at(n) - 9 * DAY, at(n) - 9 * DAY, said[n + 1], _path(n + 30))

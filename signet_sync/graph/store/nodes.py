@@ -113,7 +113,7 @@ def store_sessions(database: Database, wanted: Mapping[Session, SessionRows]) ->
 
     Returns the former and the present places of the sessions that changed: their weeks have the edges from above.
     """
-    held = {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", wanted)}
+    held = places_of(database, wanted)
     batches.number(database, [session for session, (nodes, _, _) in wanted.items() if nodes])
     numbers = batches.numbers(database, wanted)
     made = [node for nodes, _, _ in wanted.values() for node in nodes]
@@ -154,16 +154,9 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
     return None
 
 
-def threads(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
-    """Returns the threads of those sessions that belong to one."""
-    columns = "agent_id, session_token, session_id, thread_id"
-    return {row[:3]: row[3] for row in rows_of_sessions(database, columns, "thread_sessions", sessions)}
-
-
-def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
-    """Returns the sentences of those sessions that belong to a thread."""
-    columns = "agent_id, session_token, session_id, sentence"
-    return {row[:3]: row[3] for row in rows_of_sessions(database, columns, "thread_sessions", sessions)}
+def places_of(database: Database, sessions: Collection[Session]) -> dict[Session, ThreadSession]:
+    """Returns the places of those sessions that belong to a thread."""
+    return {row[:3]: ThreadSession(*row) for row in rows_of_sessions(database, "*", "thread_sessions", sessions)}
 
 
 # ── threads ──

@@ -133,10 +133,9 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     drop(database, agent_id, ids)
-    rows = [(agent_id, memory_id) for memory_id in ids]
-    marks = [(forgotten_mark(*row),) for row in rows]
+    marks = [(forgotten_mark(agent_id, memory_id),) for memory_id in ids]
     database.executemany("insert or ignore into forgotten_memories(mark) values(?)", marks)
-    database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)
+    scrub_again(database, agent_id, ids)
 
 
 def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> int:

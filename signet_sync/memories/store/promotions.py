@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView, Totals, group_of
+from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView, Totals
 from signet_sync.storage.database.connection import Database
 
 # A page shows a few of them; older promotions have long been displaced.
@@ -38,15 +39,12 @@ def list_dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     """Returns the latest promotions that stand, by memory, as MEMORY.md shows them."""
     rows = database.execute(
         # Sweeps first, so that only the last few are read.
-        "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
+        "select p.memory_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
         " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
         " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
         (agent_id, SHOWN),
     )
-    return {
-        memory_id: DreamedView(f"### {group_of(sweep_id)}", at_us, score, hits, days)
-        for memory_id, sweep_id, at_us, score, hits, days in rows
-    }
+    return {memory_id: DreamedView(*rose) for memory_id, *rose in rows}
 
 
 _PROMOTION = ", ".join(f"p.{name}" for name in Promotion._fields)
@@ -90,15 +88,11 @@ def newest(database: Database) -> str:
 
 def fingerprint(database: Database, agent_id: str) -> str:
     """Returns a value that changes whenever an agent's DREAMS.md would; empty without sweeps. Reads no text."""
-    number, last, rose = next(
-        database.execute(
-            "select count(*), max(sweep_id), sum(promoted) from dream_sweeps where agent_id = ?", (agent_id,)
-        )
+    counted = (
+        "select count(*) || ' ' || max(sweep_id) || ' ' || sum(promoted) || ' '"
+        " || (select count(*) from memory_promotions where agent_id = ?1) from dream_sweeps where agent_id = ?1"
     )
-    if not number:
-        return ""
-    left = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
-    return f"{number} {last} {rose} {left}"
+    return database.value(counted, (agent_id,)) or ""
 
 
 def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
@@ -109,13 +103,13 @@ def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None
     return found
 
 
-def counts(database: Database, agent_id: str) -> tuple[int, int]:
-    """Returns the number of an agent's memories, and of those promoted."""
-    memories, promoted = (
-        database.value(f"select count(*) from {table} where agent_id = ?", (agent_id,))
-        for table in ("memories", "memory_promotions")
-    )
-    return memories, promoted
+def counts(database: Database, agent_id: str) -> dict[str, int]:
+    """Returns the numbers of an agent's memories, of the hits on them, and of those promoted."""
+    tables = {"memories": "memories", "recall_events": "recall_events", "promotions": "memory_promotions"}
+    return {
+        name: database.value(f"select count(*) from {table} where agent_id = ?", (agent_id,))
+        for name, table in tables.items()
+    }
 
 
 # ── stores recall events, the hits of `recall` on memories, and counts them for the signals ──
@@ -127,25 +121,19 @@ _TOTALS = (
 )
 
 
-def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
+def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> None:
     """Records an event for each hit (memory id, score in (0, 1]) on an existing memory; of the query only its digest.
 
-    Returns False if the database was busy: an answer does not wait for its event.
+    It is left out if the database is busy: an answer does not wait for its event.
     """
     asked = digest(query)
     rows = [(agent_id, memory_id, asked, score, at_us) for memory_id, score in hits]
-    if not rows:
-        return True
-    try:
-        with database.transaction():
-            database.executemany(
-                "insert into recall_events(agent_id, memory_id, query, score, at_us) select ?1, ?2, ?3, ?4, ?5"
-                " where exists(select 1 from memories where agent_id = ?1 and id = ?2)",
-                rows,
-            )
-    except DatabaseError:
-        return False
-    return True
+    with suppress(DatabaseError), database.transaction():
+        database.executemany(
+            "insert into recall_events(agent_id, memory_id, query, score, at_us) select ?1, ?2, ?3, ?4, ?5"
+            " where exists(select 1 from memories where agent_id = ?1 and id = ?2)",
+            rows,
+        )
 
 
 def digest(query: str) -> str:
@@ -172,12 +160,6 @@ def first_at(database: Database, agent_id: str | None = None) -> int | None:
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     found: int | None = database.value(f"select min(at_us) from recall_events{where}", bindings)
     return found
-
-
-def count(database: Database, agent_id: str) -> int:
-    """Counts an agent's events."""
-    events: int = database.value("select count(*) from recall_events where agent_id = ?", (agent_id,))
-    return events
 
 
 def drop_before(database: Database, before_us: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unpack_seal
@@ -47,7 +48,10 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
-        yield from _texts_in(unpack_seal(packed) or b"")
+        with suppress(FrontmatterProblem):
+            document = parse(unpack_seal(packed) or b"")
+            # Other fields (key, project, times) other sessions have too.
+            yield from (document.body, str(document.fields.get("memory_sentence") or ""))
     for memory in memories.find_orphans(database, *scope):
         yield memory.content
 
@@ -74,16 +78,6 @@ def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallba
         yield SessionText(path, (token, session_id), captured_us, content)
         if sentence and (fallbacks or quality == "ok"):
             yield SessionText(path, (token, session_id), captured_us, sentence)
-
-
-def _texts_in(raw: bytes) -> Iterator[str]:
-    """Returns body and sentence of a file: other fields (key, project, times) other sessions have too."""
-    try:
-        document = parse(raw)
-    except FrontmatterProblem:
-        return
-    yield document.body
-    yield str(document.fields.get("memory_sentence") or "")
 
 
 def outlines(database: Database, scope: Scope) -> Iterator[tuple[str, int, str, str | None]]:

@@ -1,7 +1,6 @@
 """Resolves a handle: an id, a path, a wikilink, a key or the beginning of one. Imports no slow module."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
@@ -11,30 +10,23 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 
-# By first letter of an id: the tier (as `recall` calls it), the table and its column.
-_PLACES: dict[str, tuple[str, str, str]] = {
-    **dict.fromkeys("skcae", ("node", "session_summaries", "id")),
-    "t": ("thread", "memory_thread_heads", "thread_id"),
-    "f": ("statement", "statements", "id"),
-    "m": ("memory", "memories", "id"),
-    **dict.fromkeys("upr", ("curated", "garden_files", "id")),
+# By first letter of an id: the table and its column.
+_PLACES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys("skcae", ("session_summaries", "id")),
+    "t": ("memory_thread_heads", "thread_id"),
+    "f": ("statements", "id"),
+    "m": ("memories", "id"),
+    **dict.fromkeys("upr", ("garden_files", "id")),
 }
 _SHOWN = 8
 _LONGEST = 4_096  # characters; keys and paths are far shorter
 
 
-class Resolved(NamedTuple):
-    """The target of a handle: an id, and its tier (`node`, `thread`, `statement`, `memory`, `curated`: an entity)."""
-
-    id: str
-    tier: str
-
-
 # ── handles ──
 
 
-def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
-    """Resolves a handle for an agent: one thing, never another agent's.
+def resolve(database: Database, agent_id: str, handle: str) -> str:
+    """Returns the id that a handle means for an agent: one thing, never another agent's.
 
     Accepts an id of the graph, a statement, a thread, a memory or an entity file, with or without `^`, in full or its
     unambiguous beginning; the path of an artifact or an entity file, as a wikilink too; a session's key, id, token or
@@ -52,16 +44,16 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     if not found:
         raise refuse_unknown(agent_id, handle)
     if len(found) > 1:
-        raise _ambiguous(handle, [one.id for one in found])
+        raise _ambiguous(handle, found)
     return found[0]
 
 
-def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[str]:
     """Returns the things whose ids equal this or begin with it."""
     if HANDLE.fullmatch(wanted) is None:
         return []
     start = wanted.removeprefix("^")
-    tier, table, column = _PLACES[start[0]]
+    table, column = _PLACES[start[0]]
     whole = start if len(start) == ID_LENGTH else ""
     start = beginning(start) if whole else start
     rows = database.execute(
@@ -70,10 +62,10 @@ def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
     )
-    return [Resolved(whole or row[0], tier) for row in rows]
+    return [whole or row[0] for row in rows]
 
 
-def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[str]:
     """Returns an artifact's node (of a transcript its first chunk, of a manifest its session's best), or an entity."""
     place = parse_path(wanted if wanted.endswith(".md") else f"{wanted}.md")
     if place is not None:
@@ -88,14 +80,14 @@ def _find_by_path(database: Database, agent_id: str, wanted: str) -> list[Resolv
         (path, agent_id),
     )
     found = ([own] if own is not None else best(database, SessionRef(*ref)) for *ref, own in list(rows))
-    return [Resolved(node, "node") for nodes in found for node in nodes]
+    return [node for nodes in found for node in nodes]
 
 
-def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+def _find_by_session(database: Database, agent_id: str, wanted: str) -> list[str]:
     found = sessions.find(database, agent_id, wanted)
     if len(found) > 1:
         raise _ambiguous(wanted, [f"{ref.session_id} ({ref.session_token})" for ref in found])
-    return [Resolved(node, "node") for ref in found for node in best(database, ref)]
+    return [node for ref in found for node in best(database, ref)]
 
 
 def refuse_unknown(agent_id: str, handle: str) -> UsageError:

@@ -15,7 +15,6 @@ from signet_sync.storage.database.tables import path_of
 from signet_sync.sync.store.texts import WITHIN, Place, range_of, text_of
 from signet_sync.text.index_words import project_word
 
-_TOKENS = ("unicode61", ["remove_diacritics", "2"])
 _TEXT = (
     "t.first, t.last, t.tier, coalesce(t.name, a.source_path),"
     # A session that was written under two tokens, or two ids, is one.
@@ -138,12 +137,10 @@ def _expression(database: Database, term: Term) -> str:
 
 def _words(database: Database, form: str) -> list[str]:
     """Returns the words of a form as FTS5 tells them: adjacent ones are refused, and it knows fewer letters."""
-    return form.split() if form.isascii() else _tokens(database, form, _TOKENS)
-
-
-def _tokens(database: Database, text: str, tokenizer: tuple[str, list[str]]) -> list[str]:
-    words = database.connection.fts5_tokenizer(*tokenizer)
-    found = words(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    if form.isascii():
+        return form.split()
+    words = database.connection.fts5_tokenizer("unicode61", ["remove_diacritics", "2"])
+    found = words(form.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [*map(str, found)]
 
 
