@@ -97,16 +97,13 @@ class Deeds:
 
     @property
     def changed(self) -> bool:
-        """Returns whether anything was changed at all."""
         return bool(self.edits or self.commits or self.requests)
 
     @property
     def working_turns(self) -> set[int]:
-        """Returns the turns that changed something."""
         return {*self.edits, *(one.turn for one in self.commits)}
 
     def take(self, call: ToolCall, turn: int) -> None:
-        """Adds what a call did."""
         # What has no arguments and no call before it is a sub-agent.
         if _DELEGATES.search(call.tool) or not (call.detail or call.tool in self.tools):
             self.loose.clear()
@@ -217,7 +214,10 @@ class Printed:
         if not words:
             return False
         in_a_row = self._has_run(words, end) if len(words) > _RUN else self._has(_space_words(words), end)
-        return in_a_row or (IS_CJK.search(said) is not None and self._has_signs(words, end))
+        if in_a_row or IS_CJK.search(said) is None:
+            return in_a_row
+        signs = (word[at : at + _SIGNS] for word in words for at in range(0, len(word) - _SIGNS + 1, 3))
+        return any(self._has(some, end) for some in signs)
 
     def holds_all(self, said: str, before: int | None = None) -> bool:
         """Returns whether all words stand there in a row."""
@@ -240,10 +240,6 @@ class Printed:
                 if any(self._has(_space_words(words[one : one + _RUN]), end) for one in begins):
                     return True
         return False
-
-    def _has_signs(self, words: Sequence[bytes], end: int) -> bool:
-        return any(self._has(word[at : at + _SIGNS], end) for word in words
-                   for at in range(0, len(word) - _SIGNS + 1, 3))  # fmt: skip
 
 
 def read_printed(turns: Sequence[Turn]) -> Printed:

@@ -36,12 +36,10 @@ class Record:
 
     @cached_property
     def printed(self) -> Printed:
-        """Returns what the tools of each turn printed."""
         return read_printed(self.turns)
 
     @cached_property
     def own(self) -> dict[int, list[str]]:
-        """Returns the person's own sentences by turn."""
         return {turn.number: own_words(turn.words.text) for turn in self.turns if turn.words is not None}
 
     @cached_property

@@ -32,7 +32,6 @@ COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def split(line: str) -> list[str]:
-    """Splits a line into sentences."""
     found, at = list[str](), 0
     for end in _END.finditer(line := line.strip()):
         found.append(line[at : end.start() + 1])
@@ -66,5 +65,4 @@ def overlap(one: str, other: str) -> float:
 
 
 def is_question(sentence: str) -> bool:
-    """Returns whether a sentence asks something."""
     return sentence.rstrip(" \"'”’»)*_").endswith(("?", "？", "か。")) or sentence.startswith("¿")

@@ -50,7 +50,6 @@ class ToolCall(NamedTuple):
 
     @property
     def output(self) -> list[str]:
-        """Returns the last lines that it printed."""
         lines = self.printed.rsplit("\n", OUTPUT_LINES + 1)[-OUTPUT_LINES - 1 :]
         return [line.removeprefix("  ")[:LINE_LIMIT] for line in lines if line.strip()]
 

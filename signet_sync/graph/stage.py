@@ -119,7 +119,6 @@ class _OfSessionsAndThreads(Deriver):
     kinds = frozenset({SESSION, OUTCOME})
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Yields every session and every thread."""
         yield from sessions(database)
         yield from {Source(OUTCOME, agent_id, thread_id) for agent_id, thread_id, _ in nodes.weeks(database)}
 
@@ -213,11 +212,9 @@ class Threads(Deriver):
     batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Yields every week of every thread."""
         return (Source(WEEK, *week) for week in nodes.weeks(database))
 
     def clear(self, database: Database) -> None:
-        """Deletes condensations and thread summaries."""
         nodes.clear_threads(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
@@ -230,10 +227,10 @@ class Threads(Deriver):
                 stated = statements_store.list_of_sessions(database, agent_id, thread_id, [one[:3] for one in sessions])
                 arc = threads.arc(thread, week, sessions, stated)
                 below = {one.node_id for one in sessions}
-                nodes.store_condensation(database, agent_id, threads.arc_id(thread, week), arc, below)
+                nodes.store_condensation(database, agent_id, threads.roll_up_id(thread, week), arc, below)
             for quarter in {quarter_of(week) for week in weeks}:
                 arcs = nodes.arcs(database, agent_id, thread_id, *quarter_span(quarter))
-                epoch, epoch_id = threads.epoch(thread, quarter, arcs), threads.epoch_id(thread, quarter)
+                epoch, epoch_id = threads.epoch(thread, quarter, arcs), threads.roll_up_id(thread, quarter)
                 nodes.store_condensation(database, agent_id, epoch_id, epoch, {one.id for one in arcs} if epoch else ())
             head = None
             for newest in nodes.newest_sessions(database, agent_id, thread_id, 1):

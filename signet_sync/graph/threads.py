@@ -169,14 +169,9 @@ _LABEL_LENGTH, _LINE_LENGTH = 160, 140
 _OPEN_KINDS = ("blocker", "next", "question")
 
 
-def arc_id(thread: Thread, week: str) -> str:
-    """Returns the id of a thread's arc over an ISO week, whether it exists or not."""
-    return id_of("a", thread.agent_id, thread.id, week)
-
-
-def epoch_id(thread: Thread, quarter: str) -> str:
-    """Returns the id of a thread's epoch over a quarter, whether it exists or not."""
-    return id_of("e", thread.agent_id, thread.id, quarter)
+def roll_up_id(thread: Thread, period: str) -> str:
+    """Returns the id of a thread's arc over an ISO week, or its epoch over a quarter, whether it exists or not."""
+    return id_of("a" if "W" in period else "e", thread.agent_id, thread.id, period)
 
 
 def arc(
@@ -199,7 +194,7 @@ def arc(
     content = "\n\n".join(filter(None, (title, *lists)))
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     span = min(one.earliest_us for one in newest), newest[0].latest_us
-    return _node(thread, arc_id(thread, week), "arc", span, label, content)
+    return _node(thread, roll_up_id(thread, week), "arc", span, label, content)
 
 
 def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode | None:
@@ -214,7 +209,7 @@ def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> GraphNode 
     title = f"{thread.label}, {quarter}, {day_of(span[0])} to {day_of(span[1])}: {len(newest)} weeks"
     content = f"{title}\n\n{_list('', (f'{_cut(node.label)} ({node.id})' for node in newest[:ARCS]))}"
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
-    return _node(thread, epoch_id(thread, quarter), "epoch", span, label, content)
+    return _node(thread, roll_up_id(thread, quarter), "epoch", span, label, content)
 
 
 def _list(name: str, texts: Iterable[str]) -> str:

@@ -95,7 +95,6 @@ class Server:
 
     @property
     def instructions(self) -> str:
-        """Says what the memory is, for a model."""
         memory = self._memory
         about = _SHARED if memory.shared else _MAIN if memory.read_only else _MAIN + _WRITING
         return (about + _DATA).format(agent=memory.agent_id)
@@ -134,21 +133,18 @@ class Server:
         if method == "ping":
             return {}
         if method == "tools/list":
-            return {"tools": [one.tool for one in self._offered().values()]}
+            from signet_sync.mcp_server import tools  # pydantic, once it is asked for
+
+            return {"tools": [one.tool for one in tools.list_offers(self._memory).values()]}
         if method == "tools/call":
             return self._call(params)
         raise RequestError(_UNKNOWN_METHOD, "unknown method")
-
-    def _offered(self) -> dict[str, Any]:
-        from signet_sync.mcp_server import tools  # pydantic, once it is asked for
-
-        return tools.list_offers(self._memory)
 
     def _call(self, params: Message) -> Message:
         from signet_sync.mcp_server import tools
 
         arguments = params.get("arguments") or {}
-        offer = self._offered().get(str(params.get("name")))
+        offer = tools.list_offers(self._memory).get(str(params.get("name")))
         if offer is None:
             raise RequestError(_INVALID_PARAMS, "unknown tool", {"code": "unknown-tool"})
         if not isinstance(arguments, dict):

@@ -59,7 +59,6 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """Returns the name by which it is called."""
         return self.act.__name__
 
     @cached_property
@@ -78,7 +77,6 @@ class Offer:
 
     @cached_property
     def tool(self) -> Document:
-        """Returns the tool as it is listed."""
         hints = {"readOnlyHint": not self.writes, "openWorldHint": False}
         if self.writes:
             hints |= {"destructiveHint": self.destroys}

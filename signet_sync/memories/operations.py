@@ -113,7 +113,6 @@ def waiting_for(agent_id: str, outcome: Outcome) -> str:
 
 
 def describe_remembered(done: Remembered) -> dict[str, Any]:
-    """Returns the JSON document of `remember --json`."""
     memory = done.memory
     return {
         "id": memory.id,

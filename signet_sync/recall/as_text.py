@@ -78,16 +78,9 @@ def list_expanded_lines(document: dict[str, Any]) -> Iterator[str]:
 
 def newest_paths(document: dict[str, Any]) -> dict[str, str]:
     """Returns the newest path of each kind that the session has."""
-    paths: dict[str, str] = {}
-    for segment in document["segments"]:
-        for kind in ("summary", "transcript"):
-            if segment[kind]:
-                paths[kind] = segment[kind]
-    if document["compactions"]:
-        paths["compaction"] = document["compactions"][-1]
-    if document["manifest"]:
-        paths["manifest"] = document["manifest"]
-    return paths
+    paths = [(kind, segment[kind]) for segment in document["segments"] for kind in ("summary", "transcript")]
+    paths += [("compaction", path) for path in document["compactions"]]
+    return {kind: path for kind, path in (*paths, ("manifest", document["manifest"])) if path}
 
 
 def session_lines(document: dict[str, Any]) -> Iterator[str]:

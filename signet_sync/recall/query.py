@@ -59,7 +59,6 @@ class DateWord(NamedTuple):
     values: tuple[int, ...]
 
     def holds(self, at: datetime) -> bool:
-        """Returns whether a moment is in that date."""
         return (at.weekday() if self.part == "weekday" else getattr(at, self.part)) in self.values
 
 
@@ -137,7 +136,6 @@ class _Word(NamedTuple):
     dense: bool
 
     def is_among(self, words: frozenset[str]) -> bool:
-        """Returns whether it is one of some words."""
         first, *rest = self.forms[0]
         return first in words and _SHORTENED.issuperset(rest)
 

@@ -43,7 +43,6 @@ class WeighedTerms:
     def __init__(
         self, terms: Sequence[Term] = (), weights: Sequence[float] = (), common: int = 0, texts: int = 1
     ) -> None:
-        """Weighs terms among so many texts."""
         self.terms, self.common, self.heaviest = terms, common, rarity(1, texts)
         self.total = sum(weights) or 1.0
         # The rarest first: where it stands in a text, the text is worth reading.

@@ -35,7 +35,6 @@ class FoundStatements(Deriver):
     waits = False  # a statement moves once, as a rule, and to wait would cost it two rows more
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Yields everything that has a line."""
         for kind, ids in (
             (STATEMENT, statements_store.open_ids(database)),
             (MEMORY, memories.ids(database)),
@@ -44,7 +43,6 @@ class FoundStatements(Deriver):
             yield from (Source(kind, *key) for key in ids)
 
     def clear(self, database: Database) -> None:
-        """Deletes every line."""
         texts.clear_lines(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:

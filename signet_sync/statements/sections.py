@@ -138,7 +138,6 @@ def _read_title(title: str) -> tuple[Kind, bool] | None:
 
 
 def _items(kind: Kind, text: str, line: int, *, done: bool) -> Iterator[Item]:
-    """Yields the items of a section."""
     for begun, words, ticked in _list_entries(text, line):
         said, struck = words[: 8 * ITEM_LENGTH], _STRUCK.match(words) is not None
         said = said.replace("~~", "") if struck else said

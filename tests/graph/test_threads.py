@@ -14,10 +14,9 @@ from signet_sync.graph.threads import (
     SESSIONS,
     ThreadSession,
     arc,
-    arc_id,
     epoch,
-    epoch_id,
     lineage_of,
+    roll_up_id,
     session_of,
     summarize,
     thread_of,
@@ -203,7 +202,7 @@ def test_an_arc():
         "Open:\n- blocker: CI has no zstd\n- next: Ship 0.4\n- next: Tell Mira\n- question: Whose key is it?"
     )
     assert (node.id, node.depth, node.label) == (
-        arc_id(LANTERN, "2026-W13"), 1,
+        roll_up_id(LANTERN, "2026-W13"), 1,
         "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.",
     )  # fmt: skip
     assert (node.earliest_us, node.latest_us) == (sessions[0].earliest_us, sessions[2].latest_us)
@@ -217,7 +216,7 @@ def test_an_epoch():
         f"- 2 sessions of 2026-W13: Lit the lantern on day 0. ({newer.id})\n"
         f"- 2 sessions of 2026-W12: Lit the lantern on day -7. ({older.id})"
     )
-    assert (node.id, node.label) == (epoch_id(LANTERN, "2026-Q1"), "2 weeks of 2026-Q1: Lit the lantern on day 0.")
+    assert (node.id, node.label) == (roll_up_id(LANTERN, "2026-Q1"), "2 weeks of 2026-Q1: Lit the lantern on day 0.")
     assert (node.earliest_us, node.latest_us) == (older.earliest_us, newer.latest_us)
 
 
@@ -225,8 +224,9 @@ def test_ids_are_of_thread_and_period_and_below_two_there_is_none():
     assert arc(LANTERN, "2026-W13", []) is arc(LANTERN, "2026-W13", days(1)) is None
     assert epoch(LANTERN, "2026-Q1", []) is epoch(LANTERN, "2026-Q1", arcs(1)) is None
     others = LANTERN._replace(id="t-other"), LANTERN._replace(agent_id="scout")
-    made = [(f, t, w) for f in (arc_id, epoch_id) for t in (LANTERN, *others) for w in ("2026-W13", "2026-W14")]
-    assert len({f(t, w) for f, t, w in made}) == 12 and arc_id(LANTERN, "w")[0] + epoch_id(LANTERN, "q")[0] == "ae"
+    periods = ("2026-W13", "2026-W14", "2026-Q1", "2026-Q2")
+    made = {roll_up_id(thread, one) for thread in (LANTERN, *others) for one in periods}
+    assert len(made) == 12 and [roll_up_id(LANTERN, one)[0] for one in periods] == ["a", "a", "e", "e"]
 
 
 def test_of_many_the_newest_are_told():

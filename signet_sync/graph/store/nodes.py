@@ -148,10 +148,7 @@ def drop_nodes(database: Database, keys: Iterable[tuple[str, str]]) -> None:
 
 
 def place_of(database: Database, session: Session) -> ThreadSession | None:
-    """Returns a session's place in its thread."""
-    for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
-        return ThreadSession(*row)
-    return None
+    return places_of(database, [session]).get(session)
 
 
 def places_of(database: Database, sessions: Collection[Session]) -> dict[Session, ThreadSession]:
@@ -163,7 +160,6 @@ def places_of(database: Database, sessions: Collection[Session]) -> dict[Session
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:
-    """Returns the stored summary of a thread."""
     found = database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     )
@@ -190,18 +186,15 @@ def newest_sessions(
     database: Database, agent_id: str, thread_id: str, limit: int, skip: int = 0
 ) -> list[ThreadSession]:
     """Returns the newest sessions of a thread but the first few, newest first, ties by token and id."""
-    return [
-        ThreadSession(*row)
-        for row in database.execute(
-            "select * from thread_sessions where agent_id = ? and thread_id = ?"
-            " order by latest_us desc, session_token, session_id limit ? offset ?",
-            (agent_id, thread_id, limit, skip),
-        )
-    ]
+    rows = database.execute(
+        "select * from thread_sessions where agent_id = ? and thread_id = ?"
+        " order by latest_us desc, session_token, session_id limit ? offset ?",
+        (agent_id, thread_id, limit, skip),
+    )
+    return [ThreadSession(*row) for row in rows]
 
 
 def sessions_of(database: Database, agent_id: str, thread_id: str, week: str) -> list[ThreadSession]:
-    """Returns the sessions of a week of a thread."""
     of_week = "select * from thread_sessions where agent_id = ? and thread_id = ? and week = ?"
     return [ThreadSession(*row) for row in database.execute(of_week, (agent_id, thread_id, week))]
 
@@ -215,14 +208,12 @@ def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]
 
 def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[GraphNode]:
     """Returns a thread's arcs whose newest session is between two instants (inclusive), newest first, ties by id."""
-    return [
-        GraphNode(*row)
-        for row in database.execute(
-            f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
-            " and latest_us between ? and ? order by latest_us desc, id",
-            (agent_id, thread_id, first_us, last_us),
-        )
-    ]
+    rows = database.execute(
+        f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
+        " and latest_us between ? and ? order by latest_us desc, id",
+        (agent_id, thread_id, first_us, last_us),
+    )
+    return [GraphNode(*row) for row in rows]
 
 
 def store_condensation(
@@ -243,7 +234,6 @@ def store_condensation(
 
 
 def clear_threads(database: Database) -> None:
-    """Deletes condensations and thread summaries."""
     drop_nodes(database, database.execute("select agent_id, id from session_summaries where depth > 0"))
     database.execute("delete from memory_thread_heads")
 

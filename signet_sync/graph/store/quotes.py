@@ -56,7 +56,6 @@ def drop(database: Database, numbers: Iterable[int]) -> None:
 
 
 def read_of_session(database: Database, session: Session) -> tuple[Quote, ...]:
-    """Returns the quotes of a session in their order."""
     found = database.value(
         "select q.quotes from sessions s cross join session_notes q using (session)"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?",
@@ -137,7 +136,6 @@ class Projects:
 
 
 def read_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
-    """Returns the rows of some sessions."""
     return set(rows_of_sessions(database, _COLUMNS, "session_projects", list(sessions)))
 
 

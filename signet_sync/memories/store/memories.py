@@ -79,12 +79,10 @@ def _pack_tags(tags: Sequence[str]) -> str:
 
 
 def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
-    """Returns a memory of an agent."""
     return next(_memories(database, "agent_id = ? and id = ?", (agent_id, memory_id)), None)
 
 
 def ids(database: Database) -> list[tuple[str, str]]:
-    """Lists agent and id of every memory."""
     return list(database.execute("select agent_id, id from memories"))
 
 
@@ -188,7 +186,6 @@ def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -
 
 
 def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
-    """Checks whether an id is pinned."""
     pinned = "select exists(select 1 from pins where agent_id = ? and id = ?)"
     return bool(database.value(pinned, (agent_id, node_id)))
 

@@ -32,7 +32,6 @@ class Period(NamedTuple):
     until_us: int
 
     def holds(self, at_us: int) -> bool:
-        """Returns whether an instant is in it."""
         return self.since_us <= at_us <= self.until_us
 
 
@@ -98,7 +97,6 @@ def firsts(database: Database, within: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def count_all(database: Database, agent_id: str) -> int:
-    """Returns the number of an agent's texts."""
     return database.value("select texts from text_owners where agent_id = ?", (agent_id,)) or 0
 
 
@@ -206,7 +204,6 @@ class FoundArtifact(NamedTuple):
     passages: dict[int, Place]
 
     def words(self, place: Place) -> str:
-        """Returns the words of a passage."""
         return self.sentence if place.start < 0 else self.content[place.start : place.end]
 
     @property
