@@ -39,7 +39,7 @@ ALLOWED = {
     "from derivers": "a row for each deriver",
     "from pins": "a person makes each",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",
-    "sum(promoted) from dream_sweeps where agent_id = ?": "a sweep a night: small rows without any text",
+    "from dream_sweeps where agent_id = ?1": "a sweep a night: small rows without any text",
     "refs is not null": "the index holds only the manifests that the page shows",
     "from backups": "one row",
     "from passes": "one row",
