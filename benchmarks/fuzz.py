@@ -333,7 +333,7 @@ def _ledgers() -> Sequence[bytes]:
     lines, last = [], events.GENESIS
     for number in range(4):
         event = events.Event(
-            id=events.ulid_at(NOW_US + number, bytes([number]) * 10), at=_AT, agent_id="default", actor="agent",
+            id=events.new_ulid(NOW_US + number), at=_AT, agent_id="default", actor="agent",
             entity_id="p-aaaaaaaaaaaa", op="create", file="profile", left="0" * 64,
             text=replay.change(None, _entity()) | {"reason": "because", "evidence": ["memory/x.md#3"]},
         )  # fmt: skip
@@ -345,7 +345,7 @@ def _ledgers() -> Sequence[bytes]:
 
 def _read_ledger(raw: bytes) -> object:
     lines = events.lines_of("2026-03", raw)
-    events.verify(lines, known_last=None, agent_id="default")
+    events.verify(lines, known_last="", agent_id="default")
     return replay.fold(one for line in lines if isinstance(one := events.decode(line.text), events.Event))
 
 
@@ -444,7 +444,7 @@ def _read_settings(raw: bytes) -> object:
     harness.script_words(raw.decode("utf-8", "replace"))
     reads: tuple[Callable[[], object], ...] = (
         lambda: harness.merge(JsonText("x", raw), {"SessionEnd": {"command": "x"}}),
-        lambda: harness.strip(JsonText("x", raw)),
+        lambda: harness.take_out(file := JsonText("x", raw), harness.places(file.data)),
         lambda: TomlText("x", raw).put(("mcp_servers", "ours"), {"command": "x"}),
         lambda: TomlText("x", raw).remove(("mcp_servers", "ours")),
     )

@@ -17,6 +17,7 @@ from signet_sync.cli.main import Context, show_by_hand
 from signet_sync.cli.parsing import Group, command
 from signet_sync.formats.paths import display
 from signet_sync.host import service as services
+from signet_sync.host import systemd
 from signet_sync.host.service import service_name
 from signet_sync.host.service_manager import ServiceChange
 from signet_sync.sessions.model_proposals import proposer
@@ -54,7 +55,7 @@ def install(context: Context) -> int:
     Where neither systemd nor launchd answers nothing is written, and the exit code is 1.
     """
     done = services.install(**unit_of(context))
-    context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show_change(done))
+    context.answer(asdict(done) | {"lingering": systemd.lingering(os.environ)}, lambda: _show_change(done))
     return 0 if done.path else 1
 
 

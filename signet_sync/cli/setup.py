@@ -272,7 +272,7 @@ def _look_at_service(context: Context) -> Step:
     name = service_command.name_of(context)
     if any(unit.name == name and unit.active for unit in services.list_installed()):
         return Step("service", PRESENT, f"{name} runs")
-    if not services.answers():
+    if not services.manager().answers(os.environ):
         running = context.command_line("run")
         return Step("service", ABSENT, f"neither systemd nor launchd answers here; {running} does its work")
 

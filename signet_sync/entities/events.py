@@ -6,6 +6,7 @@ after, reasons, sources.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,7 +26,6 @@ Operation = Literal[
 
 VERSION = 2
 GENESIS = "0" * 64  # the previous hash in the first line of an agent's event log
-ENTROPY = 10  # bytes
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 _TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-])", re.ASCII)
@@ -93,15 +93,9 @@ class LogLine(NamedTuple):
 # ── names ──
 
 
-def ulid_at(instant: int, entropy: bytes) -> str:
-    """Makes the ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters that sort by time.
-
-    Raises `ValueError` for instants before 1970 or after 9999.
-    """
-    milliseconds = instant // 1000
-    if not 0 <= milliseconds <= _LAST or len(entropy) != ENTROPY:
-        raise ValueError("a ULID is made of an instant from 1970 to 9999 and ten bytes")
-    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + entropy))
+def new_ulid(now_us: int) -> str:
+    """Makes a new, unique ULID for this instant: 26 characters that sort by time."""
+    return str(ULID.from_bytes((now_us // 1000).to_bytes(6, "big") + os.urandom(10)))
 
 
 def token_of(ulid: str) -> str:
@@ -228,11 +222,11 @@ def news_of(known: Iterable[str], other: Iterable[LogLine]) -> list[Event] | Non
     return news
 
 
-def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -> list[Finding]:
+def verify(lines: Sequence[LogLine], *, known_last: str, agent_id: str) -> list[Finding]:
     """Lists the defects of an event log in the order of its lines; empty if every line is as it was written.
 
     `lines` are those of all pages in the order of their months. `known_last` is the id of the last event in the index:
-    without it a lost end cannot be detected.
+    without it ("") a lost end cannot be detected.
     """
     found: list[Finding] = []
     events = [decode(line.text) for line in lines]
@@ -264,6 +258,6 @@ def verify(lines: Sequence[LogLine], *, known_last: str | None, agent_id: str) -
             say("erased-unfounded", "the event was erased by a removal that is not on record", line, event.id)
         last = None if wrong is not None and wrong.code == "hash-mismatch" else event.hash
         ids.add(event.id)
-    if known_last is not None and known_last not in ids:
+    if known_last and known_last not in ids:
         say("truncated", TRUNCATED, lines[-1] if lines else LogLine("", 0, "", True))
     return found

@@ -69,7 +69,7 @@ def look(repo: EntityRepository, ids: Collection[str] | None = ()) -> Observatio
         repo.forget_states()
     if not repo.is_log_end_known():
         known = {event.id for event in repo.log.events()}
-        _, last_id, _ = entities_store.log_end(database, repo.agent_id) or ("", "", 0)
+        _, last_id = entities_store.log_end(database, repo.agent_id)
         examine(repo, None, found, thorough=True)
         # A slow sync may deliver the missing end later.
         back = [one.path for one in repo.drift() if one.id == LEDGER and one.sha256 in known]
@@ -164,7 +164,8 @@ def _examine_entity(
         problems[twin.path] = DocumentProblem("id-twice", message, "a copy needs an id of its own"), ""
     queued = {one.path: one for one in repo.drift() if one.id == entity_id}
     gone, over = [path for path in rows if path not in shown], [path for path in queued if path not in problems]
-    fresh = [row for row in settled if entities_store.file(repo.workspace.database, row.path) != row]
+    indexed = entities_store.files_of(repo.workspace.database, repo.agent_id, entity_id)
+    fresh = [row for row in settled if row not in indexed]
     at, told = iso(repo.now_us), {(one.path, one.code, one.sha256) for one in queued.values()}
     new = [
         Finding(why.code, why.message, why.hint, path, entity_id, agent_id=repo.agent_id, found_at=at, sha256=sha256)

@@ -237,23 +237,17 @@ def identify(repo: EntityRepository, ref: str) -> str:
 # ── findings ──
 
 
-def findings(
-    workspace: Workspace, agent_id: str, ref: str | None = None, *, only_log: bool = False, now_us: int
-) -> list[Finding]:
+def findings(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Finding]:
     """Checks the event log, and the files of an entity (None: of all) against schema and events. Raises as `log`."""
     with state_dir.workspace_lock(workspace.state):
         repo = EntityRepository(workspace, agent_id, now_us)
-        found, ids = _verify_log(repo), None
-        if not only_log:
-            ids = None if ref is None else {identify(repo, ref)}
-            observe.look(repo, ids)
-            found += _check_files(repo, ids)
+        found = verify_log(repo)
+        ids = None if ref is None else {identify(repo, ref)}
+        observe.look(repo, ids)
+        found += _check_files(repo, ids)
         known = {(one.id and one.path, one.code) for one in found}
-        for one in repo.drift():
-            is_asked = one.id == observe.LEDGER or not (only_log or (ids is not None and one.id not in ids))
-            if is_asked and (one.id and one.path, one.code) not in known:
-                found.append(one)
-        return found
+        asked = (one for one in repo.drift() if ids is None or one.id in (*ids, observe.LEDGER))
+        return found + [one for one in asked if (one.id and one.path, one.code) not in known]
 
 
 def check(workspace: Workspace, database: Database | None, now_us: int) -> list[Finding]:
@@ -268,7 +262,7 @@ def check(workspace: Workspace, database: Database | None, now_us: int) -> list[
         for owner in stage.agents(workspace.root):
             try:
                 repo = EntityRepository(workspace, owner, now_us)
-                for one in _verify_log(repo):
+                for one in verify_log(repo):
                     # A torn line is repaired by the next write.
                     verdict, path = "" if one.code == "torn" else "violation", one.path or stage.entities_folder(owner)
                     found.append(one._replace(code=f"ledger-{one.code}", verdict=verdict, path=path))
@@ -281,9 +275,9 @@ def check(workspace: Workspace, database: Database | None, now_us: int) -> list[
     return found
 
 
-def _verify_log(repo: EntityRepository) -> list[Finding]:
+def verify_log(repo: EntityRepository) -> list[Finding]:
     """Lists the defects of the event log; without an index a missing end cannot be detected."""
-    _, last_id, _ = entities_store.log_end(repo.workspace.database, repo.agent_id) or (None, None, None)
+    _, last_id = entities_store.log_end(repo.workspace.database, repo.agent_id)
     return verify(repo.log.lines(), known_last=last_id, agent_id=repo.agent_id)
 
 

@@ -13,7 +13,6 @@ from signet_sync.entities import replay
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.document import SIZE_LIMIT, DocumentProblem, EntityDocument, parse, text_of
 from signet_sync.entities.events import (
-    ENTROPY,
     GENESIS,
     Actor,
     Event,
@@ -22,9 +21,9 @@ from signet_sync.entities.events import (
     decode,
     encode,
     lines_of,
+    new_ulid,
     news_of,
     seal,
-    ulid_at,
 )
 from signet_sync.entities.replay import FileState
 from signet_sync.entities.store import EntityFile
@@ -346,15 +345,15 @@ class EntityRepository:
 
     def is_log_end_known(self) -> bool:
         """Checks whether the database has the current end of the event log."""
-        known, last = entities_store.log_end(self.workspace.database, self.agent_id), self.log.last()
-        return (known[0] if known else None) == (last.hash if last else None)
+        known, _ = entities_store.log_end(self.workspace.database, self.agent_id)
+        last = self.log.last()
+        return known == (last.hash if last else "")
 
     def remember_log_end(self) -> None:
         """Records the current end of the event log in the database. In the caller's transaction."""
         last = self.log.last()
         if last is not None and not self.is_log_end_known():
-            lines = len(self.log.lines())
-            entities_store.set_log_end(self.workspace.database, self.agent_id, last.hash, last.id, lines)
+            entities_store.set_log_end(self.workspace.database, self.agent_id, last.hash, last.id)
 
     # ── rows ──
 
@@ -411,11 +410,6 @@ class EntityRepository:
             updated_us=parse_instant(updated) or self.now_us,
             signature=seen.signature,
         )
-
-
-def new_ulid(now_us: int) -> str:
-    """Makes a new, unique ULID for this instant."""
-    return ulid_at(now_us, os.urandom(ENTROPY))
 
 
 def words(value: object) -> tuple[str, ...]:

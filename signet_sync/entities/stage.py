@@ -36,31 +36,24 @@ class Entities(Maintenance, Eraser):
     """Updates events and rows of entities after people changed entity files."""
 
     name = "entities"
-    database_only = True
 
     def due(self, run: Pass) -> bool:
         """Checks whether the pass is full or a hinted path belongs to entities."""
         return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records what changed in the files of hinted agents (of a full pass: all); a read-only pass updates the rows.
+        """Records what changed in the files of hinted agents (of a full pass: all).
 
         A file that is gone or younger than `settle_seconds` is left for one more look, unless it is `confirmed`: a
         person who types saves every few seconds, and a rename takes two steps.
         """
         workspace, request, outcome = run.workspace, run.request, run.outcome
-        if workspace.touch_nothing:
-            if outcome.full:
-                mirror(workspace, request.now_us)
-            return
         known, young = entities_store.signatures(workspace.database), request.now_us * 1000
         young -= int(request.settle_seconds * 1e9)
         hinted = set(filter(None, map(_agent_of, request.paths or ())))
         for agent_id in sorted(_owners(workspace, known) if outcome.full else hinted):
             try:
                 moved = _find_moved(workspace.root, agent_id, known)
-                if moved is None:
-                    continue
                 for path, signature in moved.items() if request.settle_seconds > 0 else ():
                     if path not in request.confirmed and (signature is None or signature.ctime_ns >= young):
                         outcome.unsettled |= {path}
@@ -102,34 +95,9 @@ def has_entities(workspace: Workspace, agent_id: str) -> bool:
     return has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
 
 
-def mirror(workspace: Workspace, now_us: int) -> None:
-    """Updates the rows of entity files in a read-only pass; people's edits are not recorded as events.
-
-    The rows get no signature, so that the next pass that may write examines the files.
-    """
-    known, moved = entities_store.signatures(workspace.database), dict[str, Signature | None]()
-    for agent_id in sorted(_owners(workspace, known)):
-        with suppress(OSError, WorkspaceError):  # a full pass that may write reports it
-            moved |= _find_moved(workspace.root, agent_id, known) or {}
-    if not moved:
-        return
-    from signet_sync.entities.repository import EntityRepository  # slow import, needed only if an entity changed
-
-    places = [place for path in sorted(moved) if (place := parse_path(path)) is not None]
-    owners = {place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in places}
-    found = []
-    for place in places:
-        seen = owners[place.agent_id].read(place)
-        if seen.document is not None:
-            found.append(owners[place.agent_id].row(seen)._replace(signature=None))
-    with workspace.database.transaction():
-        gone = [path for path, signature in moved.items() if signature is None]
-        entities_store.put_files(workspace.database, found, gone)
-
-
 def _owners(workspace: Workspace, known: Iterable[str]) -> set[str]:
     """Returns the agents that have entities, or had."""
-    return {*possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
+    return {*_possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
 
 
 def _agent_of(path: str) -> str | None:
@@ -141,12 +109,9 @@ def _agent_of(path: str) -> str | None:
     return place.agent_id if place is not None else (folder[1] or DEFAULT_AGENT) if folder is not None else None
 
 
-def _find_moved(root: str, agent_id: str, known: dict[str, Signature | None]) -> dict[str, Signature | None] | None:
-    """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
-    mine, present = {path for path in known if _agent_of(path) == agent_id}, scan(root, agent_id)
-    if present is None and not mine:
-        return None
-    present = present or {}
+def _find_moved(root: str, agent_id: str, known: dict[str, Signature | None]) -> dict[str, Signature | None]:
+    """Returns the signatures of files that changed (None: gone)."""
+    mine, present = {path for path in known if _agent_of(path) == agent_id}, _scan(root, agent_id)
     moved: dict[str, Signature | None] = {path: sign for path, sign in present.items() if known.get(path) != sign}
     return moved | dict.fromkeys(mine - present.keys())
 
@@ -154,7 +119,7 @@ def _find_moved(root: str, agent_id: str, known: dict[str, Signature | None]) ->
 def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
     workspace, outcome = run.workspace, run.outcome
-    database, pages = workspace.database, log_pages(workspace.root, agent_id)
+    database, pages = workspace.database, _log_pages(workspace.root, agent_id)
     if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
         return
     if tombstones_store.any_removed(database):
@@ -178,7 +143,7 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:
-    ledger = _fingerprint(log_pages(workspace.root, agent_id))
+    ledger = _fingerprint(_log_pages(workspace.root, agent_id))
     if entities_store.remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
             entities_store.remember(workspace.database, agent_id, "ledger", ledger)
@@ -197,7 +162,7 @@ def entities_folder(agent_id: str) -> str:
     return f"{agent_folder(agent_id)}entities"
 
 
-def possible_agents(root: str) -> list[str]:
+def _possible_agents(root: str) -> list[str]:
     """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
     named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
@@ -205,7 +170,7 @@ def possible_agents(root: str) -> list[str]:
 
 def agents(root: str) -> list[str]:
     """Lists agents that have an entities folder, `default` first."""
-    return [agent_id for agent_id in possible_agents(root) if has_folder(root, agent_id)]
+    return [agent_id for agent_id in _possible_agents(root) if has_folder(root, agent_id)]
 
 
 def has_folder(root: str, agent_id: str) -> bool:
@@ -213,19 +178,16 @@ def has_folder(root: str, agent_id: str) -> bool:
     return files.status_of(root, entities_folder(agent_id)) is not None
 
 
-def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
-    """Returns path and signature of an agent's profiles and notes; None without an entities folder.
+def _scan(root: str, agent_id: str) -> dict[str, Signature]:
+    """Returns path and signature of an agent's profiles and notes.
 
     Leaves out what is no regular file or is behind a symlink. Raises `OSError`, `WorkspaceError` if the folder cannot
     be read: an unreadable file must not be taken for a deleted one.
     """
     found: dict[str, Signature] = {}
     where = entities_folder(agent_id)
-    try:
-        with files.folder(root, where):
-            pass
-    except FileNotFoundError:
-        return None
+    with suppress(FileNotFoundError), files.folder(root, where):
+        pass
     for kind in FOLDERS.values():
         with suppress(FileNotFoundError, WorkspaceError), files.folder(root, f"{where}/{kind}") as descriptor:
             names = [name for name in os.listdir(descriptor) if name.isprintable()]
@@ -233,7 +195,7 @@ def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
     return found
 
 
-def log_pages(root: str, agent_id: str) -> dict[str, Signature]:
+def _log_pages(root: str, agent_id: str) -> dict[str, Signature]:
     """Returns path and signature of the pages of an agent's event log; reads none of them."""
     where = f"{entities_folder(agent_id)}/ledger"
     return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

@@ -113,11 +113,6 @@ def forget_signatures(database: Database) -> None:
     database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
 
 
-def file(database: Database, path: str) -> EntityFile | None:
-    """Returns the row of a path."""
-    return next(_files(database, "path = ?", path), None)
-
-
 def entities(database: Database, agent_id: str) -> list[EntityFile]:
     """Lists an agent's profiles by kind (user, part, relationship), title and id; of a copied folder only the first."""
     found = _profiles(database, "agent_id = ?", agent_id)
@@ -186,16 +181,16 @@ def _signature(row: Sequence[Any]) -> Signature | None:
 # ── the event log ──
 
 
-def log_end(database: Database, agent_id: str) -> tuple[str, str, int] | None:
-    """Returns hash and id of the last event of an agent's log as last written or read, and the number of its lines."""
-    sql = "select last_hash, last_id, events from garden_chain where agent_id = ?"
-    return next(iter(database.execute(sql, (agent_id,))), None)
+def log_end(database: Database, agent_id: str) -> tuple[str, str]:
+    """Returns hash and id of the last event of an agent's log as last written or read; empty where there is none."""
+    sql = "select last_hash, last_id from garden_chain where agent_id = ?"
+    return next(iter(database.execute(sql, (agent_id,))), ("", ""))
 
 
-def set_log_end(database: Database, agent_id: str, last_hash: str, last_id: str, events: int) -> None:
+def set_log_end(database: Database, agent_id: str, last_hash: str, last_id: str) -> None:
     """Records the end of an agent's event log. In the caller's transaction."""
-    sql = "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)"
-    database.execute(sql, (agent_id, last_hash, last_id, events))
+    sql = "insert or replace into garden_chain(agent_id, last_hash, last_id) values(?, ?, ?)"
+    database.execute(sql, (agent_id, last_hash, last_id))
 
 
 # ── drift ──

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 from signet_sync.host import launchd, systemd
 from signet_sync.host.service_manager import BASE_NAME, ServiceChange, ServiceState
@@ -42,36 +43,22 @@ def install(
     """
     run = [*executable, "--workspace", os.path.realpath(workspace), "run"]
     passed = {key: environ[key] for key in sorted(PASSED_ON) if environ.get(key)}
-    if _is_macos():
+    if manager() is launchd:
         return launchd.install(launchd.render(run, name, passed), name, environ)
     return systemd.install(systemd.render(run, passed, network=network), name=name, run=run, environ=environ)
 
 
 def uninstall(*, name: str, environ: Mapping[str, str] = os.environ) -> ServiceChange:
     """Stops and disables the unit, and removes its file; the workspace, its state and the user's drop-ins are kept."""
-    return launchd.uninstall(name, environ) if _is_macos() else systemd.uninstall(name, environ)
+    done: ServiceChange = manager().uninstall(name, environ)
+    return done
 
 
 def list_installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
     """Returns all our units of this user, whatever their workspace, ordered by name."""
-    found = launchd.list_installed(environ) if _is_macos() else systemd.list_installed(environ)
-    return sorted(found, key=lambda state: (state.name, state.path))
+    return sorted(manager().list_installed(environ), key=lambda state: (state.name, state.path))
 
 
-def lingering(environ: Mapping[str, str] = os.environ) -> bool | None:
-    """Returns whether this user's services run without a login; None if logind is not available."""
-    return systemd.lingering(environ)
-
-
-def answers(environ: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether the service manager of this user answers; in a container there is often a program without one."""
-    return launchd.answers(environ) if _is_macos() else systemd.answers(environ)
-
-
-def restart_command(state: ServiceState) -> str:
-    """Returns what a person types to start or restart a unit."""
-    return launchd.restart_command(state) if _is_macos() else systemd.restart_command(state)
-
-
-def _is_macos() -> bool:
-    return sys.platform == "darwin"
+def manager() -> ModuleType:
+    """Returns the module of this machine's service manager; its `answers` says whether that is more than a program."""
+    return launchd if sys.platform == "darwin" else systemd

@@ -91,7 +91,7 @@ def check(
         checked.judgements += filter(None, (planner.judge_missing(path, judging) for path in gone))
     _notes(root, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
-    if any(stage.has_folder(root, owner) for owner in stage.possible_agents(root)):
+    if stage.agents(root):
         _entities(workspace, checked, database, now_us)
     return checked
 

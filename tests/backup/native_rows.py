@@ -93,7 +93,7 @@ def put(database: Database) -> None:
         "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, ?)",
         (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),
     )
-    entities_store.set_log_end(database, "default", "a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3)
+    entities_store.set_log_end(database, "default", "a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW")
     database.execute(
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, '/home/ada', ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),

@@ -95,7 +95,8 @@ def shown(work: Workspace, ref: str) -> queries.EntityView:
 
 
 def damage(work: Workspace) -> list[Finding]:
-    return queries.findings(work, ME, only_log=True, now_us=NOW_US)
+    lost = [one for one in entities_store.drift(work.database, ME) if not one.id]
+    return queries.verify_log(repo_of(work)) + lost
 
 
 def codes(work: Workspace, now_us: int = NOW_US) -> set[tuple[str, str]]:

@@ -12,7 +12,7 @@ from workbench import NOW, Vault, contents, numbered, tree
 from signet_sync.app.scheduler import relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, queries
-from signet_sync.entities.repository import EventLog
+from signet_sync.entities.repository import EntityRepository, EventLog
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
@@ -63,7 +63,7 @@ def operations_of(vault, agent="default"):
 
 def verified(vault, agent="default"):
     with at_work(vault) as workspace:
-        return [one.code for one in queries.findings(workspace, agent, only_log=True, now_us=NOW_US)]
+        return [one.code for one in queries.verify_log(EntityRepository(workspace, agent, NOW_US))]
 
 
 # ── passes ──

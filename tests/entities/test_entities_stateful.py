@@ -458,7 +458,7 @@ class EntityMachine(RuleBasedStateMachine):
         again = self.look()
         assert (again.edited, again.drifted, again.notices) == ([], [], []), again
         assert self.snapshot() == whole, "a second look writes"
-        assert queries.findings(self.work, ME, only_log=True, now_us=self.now) == []
+        assert queries.verify_log(EntityRepository(self.work, ME, self.now)) == []
         self.told()
 
     def told(self) -> None:
@@ -479,8 +479,9 @@ class EntityMachine(RuleBasedStateMachine):
                 continue
             replayed = texts[place.id]
             assert path.read_bytes().decode() == replayed[place.file].text, name
-            row = entities_store.file(self.work.database, name)
-            assert row is not None and row.sha256 == sha256(path.read_bytes()).hexdigest(), name
+            rows = entities_store.files_of(self.work.database, ME, place.id)
+            digest = sha256(path.read_bytes()).hexdigest()
+            assert [row.sha256 for row in rows if row.path == name] == [digest], name
         for entity_id, replayed in texts.items():
             for file in replayed:
                 assert (entity_id, file) in found or entity_id in drifting, f"{entity_id} {file} is missing silently"

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ulid import ULID
 
 from signet_sync.entities import document as edits
 from signet_sync.entities import replay
@@ -23,7 +24,6 @@ from signet_sync.entities.events import (
     lines_of,
     news_of,
     seal,
-    ulid_at,
     verify,
 )
 from signet_sync.formats.body import text_sha256
@@ -38,7 +38,7 @@ TEXTS = st.text(max_size=200) | st.sampled_from(["a\r\nb\n\n", "\u2028", "\ud800
 def event(number: int, **given: object) -> Event:
     at = AT + number * SECOND
     fields = {"at": iso(at), "agent_id": "default", "actor": "agent", "op": "set", "entity_id": ID, "file": "profile"}
-    return Event(id=ulid_at(at, bytes([number]) * 10), **{**fields, **given})
+    return Event(id=str(ULID.from_bytes((at // 1000).to_bytes(6, "big") + bytes([number]) * 10)), **{**fields, **given})
 
 
 def chained(*events: Event) -> list[LogLine]:

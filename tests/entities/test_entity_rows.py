@@ -68,7 +68,6 @@ def test_a_file_is_kept_as_it_was_seen_and_found_by_the_words_of_its_profile(dat
     put(database, CRITIC._replace(text="It rests."), NOTES)
     assert {word for word in words(database) if word.isascii()} == {"inner", "critic", "it", "rest"}
     put(database, CRITIC)
-    assert entities_store.file(database, CRITIC.path) == CRITIC
     assert entities_store.files_of(database, "default", CRITIC.id) == [NOTES, CRITIC]
     assert entities_store.signatures(database) == {CRITIC.path: Signature(1, 2, 3, 4), NOTES.path: None}
     assert entities_store.signatures(database, "default") == entities_store.signatures(database)
@@ -77,7 +76,7 @@ def test_a_file_is_kept_as_it_was_seen_and_found_by_the_words_of_its_profile(dat
     forget(database, NOTES)
     assert entities_store.files_of(database, "default", CRITIC.id) == [CRITIC] and told(database)
     forget(database, CRITIC, NOTES)
-    assert entities_store.file(database, CRITIC.path) is None and told(database) == [] and words(database) == set()
+    assert entities_store.files_of(database, "default", CRITIC.id) == [] == told(database) and words(database) == set()
 
 
 def test_an_entity_is_one_though_its_folder_was_copied(database):

@@ -35,7 +35,7 @@ def merged(text: str, wanted: dict[str, Any] = WANTED) -> str:
 
 def stripped(text: str) -> str:
     settings = opened(text)
-    harness.strip(settings)
+    harness.take_out(settings, harness.places(settings.data))
     return settings.text or ""
 
 

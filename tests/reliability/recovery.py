@@ -30,6 +30,7 @@ from workbench import contents as all_contents
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import queries
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.settings.model import Settings
 from signet_sync.storage.locations import now_us
@@ -223,7 +224,7 @@ class Judge:
         self.wrong += invariants.broken(self.vault, self.stands(), now=self.operation.now, settled=True)
         if (self.root / "entities").exists():
             with opened(str(self.root), Settings()) as workspace:
-                found = queries.findings(workspace, DEFAULT_AGENT, only_log=True, now_us=now_us())
+                found = queries.verify_log(EntityRepository(workspace, DEFAULT_AGENT, now_us()))
             self.check(f"the chain of events is broken: {found}", not found)
         if self.outcome == "all":
             left = self.left(*self.operation.gone)

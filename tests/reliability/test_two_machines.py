@@ -23,6 +23,7 @@ from synced_machines import MINUTE, Machine, Service, conflict_copies
 from benchmarks.index_rows import canonical_dump
 from signet_sync.entities import operations, queries
 from signet_sync.entities import store as entities_store
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.errors import UsageError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.ids import token_of
@@ -194,7 +195,7 @@ class Walk:
 
     def garden_is_sound(self, machine: Machine) -> None:
         """Every file is what its events tell, and the ledger is whole, or a person is told."""
-        damage = machine.does(lambda work, now: queries.findings(work, ME, only_log=True, now_us=now))
+        damage = machine.does(lambda work, now: queries.verify_log(EntityRepository(work, ME, now)))
         drift = [(one.path, one.code) for one in entities_store.drift(machine.work.database, ME)]
         assert not damage, self.story(f"{machine.name}: ledger", [str(one) for one in damage])
         assert not drift, self.story(f"{machine.name}: drift", [str(one) for one in drift])

@@ -109,10 +109,11 @@ class Installation:
         """Returns the command that starts the agent, or restarts it."""
         unit = self.unit
         if unit is not None and unit.active is not None:
-            return service.restart_command(unit)
+            restart: str = service.manager().restart_command(unit)
+            return restart
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
-        can_have = self.chosen is None and unit is None and service.answers(self.environ)
+        can_have = self.chosen is None and unit is None and service.manager().answers(self.environ)
         return self.command("service install" if can_have else "run")
 
 

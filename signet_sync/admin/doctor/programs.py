@@ -27,6 +27,7 @@ from signet_sync.formats.ids import GUARDS, TRIAL
 from signet_sync.formats.paths import display
 from signet_sync.history import repository
 from signet_sync.host import service as host_service
+from signet_sync.host import systemd
 from signet_sync.host.harness_settings.settings_text import Condition, HarnessProblem
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.llm import provider_choice, providers
@@ -71,7 +72,7 @@ def service(target: Installation) -> list[Finding]:
     unit = target.unit
     if unit is not None:
         return [_own(target, unit)]
-    if not host_service.answers(target.environ):
+    if not host_service.manager().answers(target.environ):
         return [fine("service", "neither systemd nor launchd answers here; signet-sync run is started by hand")]
     if target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
         words = "no service is installed for this workspace: after the next start of the machine no agent runs"
@@ -81,11 +82,13 @@ def service(target: Installation) -> list[Finding]:
 
 def _own(target: Installation, unit: ServiceState) -> Finding:
     if unit.active is False:
-        why = target.command("service install")
-        return problem("service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}")
+        remedy = f"{target.start_command()}  # or {target.command('service install')}"
+        return problem("service", f"{unit.name} is not running", remedy)
     if unit.active is None:
-        return warning("service", f"{unit.name}: it is unknown whether it runs", host_service.restart_command(unit))
-    if "SSH_CONNECTION" in target.environ and host_service.lingering(target.environ) is False:
+        return warning(
+            "service", f"{unit.name}: it is unknown whether it runs", host_service.manager().restart_command(unit)
+        )
+    if "SSH_CONNECTION" in target.environ and systemd.lingering(target.environ) is False:
         words = f"{unit.name} ends when you log out"
         return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
     return fine("service", unit.name)

@@ -175,7 +175,7 @@ class Harness:
         """
         texts = self._opened(environ)
         if self.facts.hooks:
-            strip(texts[self.path(environ)])
+            take_out(texts[self.path(environ)], places(texts[self.path(environ)].data))
         if self.facts.servers and (settings := texts.get(self.facts.server_file(environ))):
             way = (*self.facts.server_way(settings.data), NAME)
             if is_our_server(server_words(settings.at(way))):
@@ -327,15 +327,11 @@ def merge(settings: SettingsText, wanted: Mapping[str, Handler], matchers: Mappi
         else:
             matcher = {"matcher": matchers[event]} if event in matchers else {}
             settings.append(("hooks", event), {**matcher, "hooks": [handler]})
-    _remove(settings, surplus)
+    take_out(settings, surplus)
 
 
-def strip(settings: SettingsText) -> None:
-    """Takes out the handlers that call us, and the groups that had only these. Raises `ConfigError`."""
-    _remove(settings, places(settings.data))
-
-
-def _remove(settings: SettingsText, gone: list[Place]) -> None:
+def take_out(settings: SettingsText, gone: list[Place]) -> None:
+    """Takes out handlers, and the groups that had only these. Raises `ConfigError`."""
     for place in reversed(gone):
         *group, _, _ = place.way
         settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)

@@ -261,9 +261,8 @@ NATIVE: tuple[Table, ...] = (
     native(
         "the end of each event log of entities as last known: a log that lost its end does not say so itself",
         """create table garden_chain(
-        agent_id text primary key, last_hash text not null, last_id text not null,
-        events integer not null) without rowid""",
-        row=columns(agent_id=Agent, last_hash=Text, last_id=Text, events=Count),
+        agent_id text primary key, last_hash text not null, last_id text not null) without rowid""",
+        row=columns(agent_id=Agent, last_hash=Text, last_id=Text),
     ),
     native(
         "entity files that are not what their events say, for a maintainer to look at; found again by every look",
