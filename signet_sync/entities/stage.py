@@ -36,13 +36,14 @@ class Entities(Maintenance, Eraser):
     """Updates events and rows of entities after people changed entity files."""
 
     name = "entities"
+    database_only = True
 
     def due(self, run: Pass) -> bool:
         """Checks whether the pass is full or a hinted path belongs to entities."""
         return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records what changed in the files of hinted agents (of a full pass: all).
+        """Records what changed in the files of hinted agents (of a full pass: all); a read-only pass updates the rows.
 
         A file that is gone or younger than `settle_seconds` is left for one more look, unless it is `confirmed`: a
         person who types saves every few seconds, and a rename takes two steps.
@@ -54,13 +55,16 @@ class Entities(Maintenance, Eraser):
         for agent_id in sorted(_owners(workspace, known) if outcome.full else hinted):
             try:
                 moved = _find_moved(workspace.root, agent_id, known)
+                if workspace.touch_nothing:
+                    _update_rows(workspace, agent_id, moved, request.now_us)
+                    continue
                 for path, signature in moved.items() if request.settle_seconds > 0 else ():
                     if path not in request.confirmed and (signature is None or signature.ctime_ns >= young):
                         outcome.unsettled |= {path}
                 _record_agent(run, agent_id, sorted(moved.keys() - outcome.unsettled))
             except (OSError, UsageError, WorkspaceError) as error:
                 outcome.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
-        if outcome.full and known:
+        if outcome.full and known and not workspace.touch_nothing:
             _summarize_days(run)
 
     def sanitize(self, database: Database) -> None:
@@ -93,6 +97,19 @@ def _summarize_days(run: Pass) -> None:
 def has_entities(workspace: Workspace, agent_id: str) -> bool:
     """Checks whether an agent has entities: files, an event log, or rows of former files."""
     return has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
+
+
+def _update_rows(workspace: Workspace, agent_id: str, moved: dict[str, Signature | None], now_us: int) -> None:
+    """Updates the rows of changed files, without a signature: the next pass that may write examines the files."""
+    if not moved:
+        return
+    from signet_sync.entities.repository import EntityRepository  # slow import, needed only if an entity changed
+
+    repo = EntityRepository(workspace, agent_id, now_us)
+    seen = [repo.read(place) for path in sorted(moved) if (place := parse_path(path)) is not None]
+    rows = [repo.row(one)._replace(signature=None) for one in seen if one.document is not None]
+    with workspace.database.transaction():
+        entities_store.put_files(workspace.database, rows, [path for path in moved if moved[path] is None])
 
 
 def _owners(workspace: Workspace, known: Iterable[str]) -> set[str]:

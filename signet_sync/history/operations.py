@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import TEMPORARY
-from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.history import commit, repository
 from signet_sync.history.commit import AGENTS_ADDRESS
 from signet_sync.history.repository import BUILDING, MAIN, RepositoryRefused
@@ -42,11 +42,8 @@ _KEY = 120  # characters of a session's name in a commit
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
 # Seconds to wait for another commit; an automatic one can just as well be made later.
 _WAIT, _SHORT_WAIT = 60.0, 2.0
-# The table of what commits list: `sweep_id` is the newest sweep whose promotions, `ended_at` (ISO 8601 UTC) up to when
-# the ends of sessions, `flow_keys` the flows shortly before that.
+# The table of what commits list: `sweep_id` is the newest sweep whose promotions, `flow_keys` the ends of a day.
 _LISTED = "history_told"
-# An end that waited for a model is recorded after ends that began later.
-_BACK = 3600 * SECOND
 
 
 class CheckpointResult(NamedTuple):
@@ -114,7 +111,7 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
 
 def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    listed: str = workspace.database.state(_LISTED, "sweep_id") or sweep_id(now_us - _BACK)
+    listed: str = workspace.database.state(_LISTED, "sweep_id") or sweep_id(now_us - DAY)
     return promotions.risen_since(workspace.database, listed)
 
 
@@ -125,7 +122,7 @@ def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None
     """
     if not workspace.settings.history_enabled:
         return None
-    due, read, newest = _ends(workspace, now_us)
+    due, read = _ends(workspace, now_us)
     if not due:
         return None
     names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in due))
@@ -134,26 +131,20 @@ def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None
     body = "\n".join(f"- {name} (agent {agent})" for name, agent in names)
     done = _commit(workspace, due[-1].agent_id, subject, body, now_us)
     if done.ok:
-        keys = [end.flow_key for end in read if end.at > iso(newest - _BACK)]
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            workspace.database.set_state(_LISTED, "ended_at", iso(newest))
-            workspace.database.set_state(_LISTED, "flow_keys", json.dumps(keys))
+            workspace.database.set_state(_LISTED, "flow_keys", json.dumps([end.flow_key for end in read]))
     return done
 
 
-def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[RecordedEnd], int]:
-    """Returns the session ends that no commit lists, oldest first; all that were read; and the next mark.
+def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[RecordedEnd]]:
+    """Returns the day's session ends that no commit lists, oldest first, and all of the day.
 
-    An end is recorded under the time when it began, so a late one may be older than the mark: those shortly before the
-    mark are remembered by key.
+    One that waited for a model is recorded late, under the time when it began: those listed are known by their keys.
     """
-    stored, keys = (workspace.database.state(_LISTED, name) for name in ("ended_at", "flow_keys"))
-    # A clock that was ahead must not hide the ends of a year.
-    mark, listed = (min(parse_instant(stored) or 0, now_us), json.loads(keys)) if stored and keys else (0, [])
-    read = results.list_ends_since(workspace.database, iso((mark or now_us) - _BACK))
-    newest = max([mark, *(parse_instant(end.at) or 0 for end in read)])
-    return [end for end in read if end.flow_key not in listed], read, min(newest, now_us)
+    listed = json.loads(workspace.database.state(_LISTED, "flow_keys") or "[]")
+    read = results.list_ends_since(workspace.database, iso(now_us - DAY))
+    return [end for end in read if end.flow_key not in listed], read
 
 
 def is_due(workspace: Workspace, now_us: int) -> bool:

@@ -49,12 +49,11 @@ def record(
 
 
 class RecordedEnd(NamedTuple):
-    """A recorded session end; `session` is its key, else its id; `at` is when the flow began (ISO 8601)."""
+    """A recorded session end; `session` is its key, else its id."""
 
     flow_key: str
     agent_id: str
     session: str
-    at: str
 
 
 def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
@@ -62,7 +61,7 @@ def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
     query = (
         "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
         " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
-        " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
+        " and a.session_key is not null limit 1), f.session_id) from flow_results f"
         " where f.kind = 'end' and f.at > ? order by f.at, f.flow_key"
     )
     return [RecordedEnd(*row) for row in database.execute(query, (at,))]

@@ -299,7 +299,7 @@ NATIVE: tuple[Table, ...] = (
     native(
         "one row: up to which sweep of dreams, and which ends of sessions, the git history tells; `flow_keys` is JSON",
         """create table history_told(
-        one integer primary key check(one = 1), sweep_id text, ended_at text, flow_keys text)""",
+        one integer primary key check(one = 1), sweep_id text, flow_keys text)""",
         salvaged=False,
     ),
 )
