@@ -193,22 +193,16 @@ class Rationale(NamedTuple):
         return f"why: {self.why}; until: {self.until}; plan: {self.plan}"
 
 
-def item_text(evidence: Evidence) -> SafeText:
+def item_text(quote: str, why: str, path: str, token: str) -> SafeText:
     """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
 
-    Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace.
+    Raises `UsageError` (`text-empty`) for an empty quote or why.
     """
-    quote = page_line(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
-    why = page_line(evidence.why)
+    quote, why = page_line(quote.replace('"', "'"), QUOTE_LENGTH), page_line(why)
     if not quote or not why:
         raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
-    link, path = "", evidence.path
-    if path is not None:
-        if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
-            raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
-        name = artifact_name(path.rpartition("/")[2])
-        link = wikilink(path, name.kind if name else "source")
-    return SafeText(" ".join(filter(None, (f'"{quote}" — {why}', link, evidence.token))))
+    name = artifact_name(path.rpartition("/")[2])
+    return SafeText(f'"{quote}" — {why} {wikilink(path, name.kind if name else "source")} {token}')
 
 
 def read_item(text: str) -> Evidence | None:

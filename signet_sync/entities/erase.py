@@ -105,7 +105,7 @@ def _find_lines(seen: FileContent, holds: _Holds) -> list[TakenLine]:
         parts = [("", document.head + document.lead)]
         parts += [(one.heading, one.opening + one.body) for one in document.sections]
     lines = ((heading, line) for heading, text in parts for line in text.split("\n"))
-    return [TakenLine(seen.path, heading, line) for heading, line in lines if holds(line)]
+    return [TakenLine(seen.place.path, heading, line) for heading, line in lines if holds(line)]
 
 
 def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, again: bool) -> list[TakenLine]:
@@ -125,7 +125,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
             kept = b"\n".join(line for line in lines if not holds(line.decode("utf-8", "surrogateescape")))
             if seen.raw is None or kept == seen.raw:
                 return []
-            if writing.replace(repo.workspace.root, seen.path, kept, seen.raw).displaced is None:
+            if writing.replace(repo.workspace.root, seen.place.path, kept, seen.raw).displaced is None:
                 return taken
             continue
         if after == document and not again:

@@ -154,11 +154,11 @@ def _examine_entity(
         try:
             after = _settle_file(repo, seen, state.get(path.file), rows, found)
         except DocumentProblem as problem:
-            problems[seen.path], after = (problem, seen.sha256), None
+            problems[seen.place.path], after = (problem, seen.sha256), None
         if after is not None:
             settled.append(repo.row(after))
         if after is not None or not seen.is_gone:
-            shown.add(seen.path)
+            shown.add(seen.place.path)
     for twin in (one for one in folders if one != place):
         message = f"the entity also exists in {place.folder if place else ''}"
         problems[twin.path] = DocumentProblem("id-twice", message, "a copy needs an id of its own"), ""
@@ -206,14 +206,14 @@ def _settle_file(
         text = {replay.WHOLE: seen.text}
         if state is None:
             repo.append(repo.event("human_edit", "person", text=text, left=seen.known_as, **of))
-            found.edited.append(seen.path)
+            found.edited.append(seen.place.path)
         else:
             repo.append(repo.event("restate", "observer", text=text, left=seen.known_as, **of))
         return seen
     if seen.text == state.text:
         return seen
     waits = {*rows, *(one.path for one in repo.drift())}
-    if seen.known_as in state.known or (seen.is_gone and state.is_new and seen.path not in waits):
+    if seen.known_as in state.known or (seen.is_gone and state.is_new and seen.place.path not in waits):
         # A write that was interrupted (its file may never have been there), or a version of ours that another machine
         # or an old editor had.
         return _rewrite(repo, seen, want)
@@ -228,13 +228,13 @@ def _settle_file(
         of |= {"left": text_sha256(render(after)), "section": section, "facts": facts or None}
         of |= {"before": _section_sha(want, section), "after": _section_sha(after, section)}
         repo.append(repo.event("human_edit", "person", text=changed, **of))
-        found.edited.append(seen.path)
+        found.edited.append(seen.place.path)
     for name, words in (
         ("kept", "a save of an older version would have dropped {}; it was kept"),
         ("over", f"a save replaced newer text of {{}}; signet-sync entity log {place.id} has it"),
     ):
         if name in facts:
-            found.notices.append(f"{seen.path}: {words.format(' and '.join(facts[name]))}")
+            found.notices.append(f"{seen.place.path}: {words.format(' and '.join(facts[name]))}")
     return seen if render(after) == seen.text else _rewrite(repo, seen, after)
 
 
@@ -310,12 +310,16 @@ def plan(
     **fields: Any,
 ) -> Write:
     """Plans an operation on a file; `after` is the file as it will be, if it changes."""
-    said, seen = dict(text or {}), entity.files[file]
+    said, seen, owner = dict(text or {}), entity.files[file], entity.place.id
     if after is not None:
         said |= replay.change(seen.document, after)
         fields |= {"before": _section_sha(seen.document, section), "after": _section_sha(after, section)}
         fields |= {"found": seen.known_as, "left": text_sha256(render(after))}
-    return repo.event(op, actor, entity_id=entity.id, file=file, section=section, text=said, **fields), seen, after
+    return (
+        repo.event(op, actor, entity_id=owner, file=file, section=section, text=said, **fields),
+        seen,
+        after,
+    )
 
 
 def write(repo: EntityRepository, *writes: Write) -> None:
@@ -355,11 +359,11 @@ def _put(repo: EntityRepository, seen: FileContent, document: EntityDocument) ->
     data = utf8(text)
     if seen.raw is None:
         try:
-            signature: Signature | None = writing.create_once(root, seen.path, data)
+            signature: Signature | None = writing.create_once(root, seen.place.path, data)
         except FileExistsError:
             raise FileChanged from None
     else:
-        replaced = writing.replace(root, seen.path, data, seen.raw)
+        replaced = writing.replace(root, seen.place.path, data, seen.raw)
         if replaced.displaced is not None:
             raise FileChanged
         signature = replaced.signature

@@ -409,7 +409,7 @@ def undo(workspace: Workspace, agent_id: str, event: str, **caller: Unpack[Calle
             sections.refuse_guarded(entity, where, actor)
             body = replay.take_back(where.section.body, *part) if where is not None else None
             if where is None or body is None:
-                hint = f"entity log {entity.id} has the text before and after"
+                hint = f"entity log {entity.place.id} has the text before and after"
                 raise UsageError(f"{name} was changed again since", hint=hint, code="undo-refused")
             within[name] = replace(where.section, body=body)
             warnings += sections.growth(where, within[name], actor)

@@ -101,7 +101,7 @@ def update_patterns(repo: EntityRepository) -> bool:
     known = [item for item in document.items(where.section) if item.text.startswith(PATTERN)]
     missing = [text for text in wanted if text not in {item.text for item in known}]
     pruned: set[str] = set()  # the patterns that somebody else than we took out last
-    for event in repo.log.of(entity.id) if missing else ():
+    for event in repo.log.of(entity.place.id) if missing else ():
         old, new = (
             {line[2:] for line in text.split("\n") if line.startswith(f"- {PATTERN}")}
             for text in replay.section_texts(event).get(OVERVIEW, ("", ""))

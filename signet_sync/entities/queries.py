@@ -10,7 +10,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.agent_text import Rationale, read_rationale
 from signet_sync.entities.document import ListItem, body_sha, items, text_of
 from signet_sync.entities.events import Event, tokens_in, verify
-from signet_sync.entities.repository import EntityRepository, FileContent, words
+from signet_sync.entities.repository import EntityRepository, words
 from signet_sync.entities.sections import lint
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
@@ -145,9 +145,12 @@ def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[Enti
 
 def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
-    sections, fields = list[SectionView](), dict[str, Any]()
-    for seen in _read_files(repo, row):
-        file, document = seen.place.file, seen.document
+    sections, fields, place = list[SectionView](), dict[str, Any](), parse_path(row.path)
+    if place is None:
+        raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
+    for file in FILES:
+        seen = repo.read(place._replace(file=file))
+        document = seen.document
         if document is None:
             sections += [SectionView("", None, "", seen.text, None)] if seen.text is not None else []
             continue
@@ -189,13 +192,6 @@ def texts_of(event: Event) -> dict[str, tuple[str, str]]:
     if isinstance(event.said("proposed"), str):
         found = {event.section or "": ("", event.said("proposed"))}
     return {name: texts for name, texts in found.items() if name not in (_LOG, replay.LEAD)}
-
-
-def _read_files(repo: EntityRepository, row: EntityFile) -> list[FileContent]:
-    place = parse_path(row.path)
-    if place is None:
-        raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
-    return [repo.read(place._replace(file=file)) for file in FILES]
 
 
 class EventSource(NamedTuple):
@@ -294,14 +290,14 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
     if seen.is_gone and place.file == "notes":
         return []
     if seen.is_gone and (state is None or state.is_new):
-        return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", seen.path)]
+        return [Finding("unfinished", "its creation was interrupted, and nothing of it stands yet", "", place.path)]
     if seen.document is None:
         assert problem is not None
         line, hint = 1, "restore it from a copy or from the history"
         if seen.text is not None:
             line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.message))
             hint = problem.hint
-        return [Finding(problem.code, problem.message, hint, seen.path, place.id, line=line, verdict="invalid")]
+        return [Finding(problem.code, problem.message, hint, seen.place.path, place.id, line=line, verdict="invalid")]
     for event in repo.log.of(place.id):
         if event.left is not None:
             with suppress(UsageError):
@@ -313,4 +309,4 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
         elif why.is_over(day_of(repo.now_us)):
             message = f"{one.message}, which was agreed until {why.until}"
             found.append(one._replace(code="rationale-over", message=message, hint=f"plan: {why.plan}"))
-    return [one._replace(id=place.id, path=seen.path) for one in found]
+    return [one._replace(id=place.id, path=seen.place.path) for one in found]

@@ -241,11 +241,6 @@ class FileContent:
     signature: Signature | None = None
 
     @property
-    def path(self) -> str:
-        """Returns the path of the file."""
-        return self.place.path
-
-    @property
     def known_as(self) -> str | None:
         """Returns the hash by which events know this content; None if there is none."""
         return None if self.text is None else text_sha256(self.text)
@@ -262,11 +257,6 @@ class Entity:
 
     place: EntityPlace
     files: Mapping[File, FileContent]
-
-    @property
-    def id(self) -> str:
-        """Returns its id."""
-        return self.place.id
 
     @property
     def profile(self) -> EntityDocument:
@@ -394,7 +384,7 @@ class EntityRepository:
         line = next((one for one in told if any(map(str.isalnum, one)) and not one.startswith(PATTERN)), "")
         status, of_edge, updated = (_text(document.fields.get(key)) for key in ("status", "type", "updated_at"))
         return EntityFile(
-            path=seen.path,
+            path=seen.place.path,
             agent_id=self.agent_id,
             kind=place.kind,
             id=place.id,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signet_sync.entities import agent_text, document, observe
-from signet_sync.entities.agent_text import Evidence, fit, fit_item, log_item
+from signet_sync.entities.agent_text import fit, fit_item, log_item
 from signet_sync.entities.document import DocumentSection, EntityDocument, body_sha, items, text_of
 from signet_sync.entities.events import Actor, Operation, new_ulid, token_of
 from signet_sync.entities.observe import Write
@@ -164,8 +164,7 @@ def plan_text(
                 message = f"{place} does not contain {own.quote[:80]!r}"
                 raise UsageError(message, hint=_EVIDENCE_HINT, code="evidence-unquoted")
             quote, why = (own.quote, own.why) if own is not None else (quote, str(fitted))
-            item = Evidence(quote, why, place.rpartition("#")[0], token or token_of(ulid))
-            fitted = agent_text.item_text(item)
+            fitted = agent_text.item_text(quote, why, place.rpartition("#")[0], token or token_of(ulid))
         after = document.append_item(where.document, name, fitted)
     else:
         if replaces:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -52,7 +51,8 @@ class Entities(Maintenance, Eraser):
         known, young = entities_store.signatures(workspace.database), request.now_us * 1000
         young -= int(request.settle_seconds * 1e9)
         hinted = set(filter(None, map(_agent_of, request.paths or ())))
-        for agent_id in sorted(_owners(workspace, known) if outcome.full else hinted):
+        owners = {*agents(workspace.root), *filter(None, map(_agent_of, known))} if outcome.full else hinted
+        for agent_id in sorted(owners):
             try:
                 moved = _find_moved(workspace.root, agent_id, known)
                 if workspace.touch_nothing:
@@ -110,11 +110,6 @@ def _update_rows(workspace: Workspace, agent_id: str, moved: dict[str, Signature
     rows = [repo.row(one)._replace(signature=None) for one in seen if one.document is not None]
     with workspace.database.transaction():
         entities_store.put_files(workspace.database, rows, [path for path in moved if moved[path] is None])
-
-
-def _owners(workspace: Workspace, known: Iterable[str]) -> set[str]:
-    """Returns the agents that have entities, or had."""
-    return {*_possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
 
 
 def _agent_of(path: str) -> str | None:
@@ -179,15 +174,10 @@ def entities_folder(agent_id: str) -> str:
     return f"{agent_folder(agent_id)}entities"
 
 
-def _possible_agents(root: str) -> list[str]:
-    """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
-    named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
-    return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
-
-
 def agents(root: str) -> list[str]:
     """Lists agents that have an entities folder, `default` first."""
-    return [agent_id for agent_id in _possible_agents(root) if has_folder(root, agent_id)]
+    named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name) and name != DEFAULT_AGENT)
+    return [agent_id for agent_id in (DEFAULT_AGENT, *named) if has_folder(root, agent_id)]
 
 
 def has_folder(root: str, agent_id: str) -> bool:

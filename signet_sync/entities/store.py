@@ -161,9 +161,8 @@ def fold(name: str) -> str:
 
 def _profiles(database: Database, where: str, *bindings: str) -> list[EntityFile]:
     """Returns one profile for each entity, by agent and id; where its folder was copied, the first by path."""
-    found = dict[tuple[str, str], EntityFile]()
-    for one in _files(database, f"file = 'profile' and {where}", *bindings):
-        found.setdefault((one.agent_id, one.id), one)
+    files = list(_files(database, f"file = 'profile' and {where}", *bindings))
+    found = {(one.agent_id, one.id): one for one in reversed(files)}
     return [found[key] for key in sorted(found)]
 
 

@@ -12,6 +12,7 @@ leaves the last commit whole.
 import glob
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -177,8 +178,6 @@ class Tables:
                     self.delete(path)
 
     def _is_stale(self, path: str) -> bool:
-        import time
-
         found = time.time()
         with suppress(Exception):  # gone, or a store that keeps no times: then it stays
             found = self.system.modified(f"{self._root}/{path}").timestamp()

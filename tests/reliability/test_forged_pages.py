@@ -16,7 +16,8 @@ from workbench import NOW, Vault
 
 from benchmarks import mutation
 from signet_sync.entities import document as documents
-from signet_sync.entities.agent_text import Evidence, fit, fit_item, item_text, log_item
+from signet_sync.entities.agent_text import fit, fit_item, item_text, log_item
+from signet_sync.entities.events import new_ulid, token_of
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
@@ -166,7 +167,7 @@ def entity_page(words: Sequence[str]) -> str:
         "part", title=words[0], entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
     )
     for number, word in enumerate(words):
-        evidence = item_text(Evidence(word, words[number - 1], _path(number), None))
+        evidence = item_text(word, words[number - 1], _path(number), token_of(new_ulid(NOW_US)))
         items = {"highlights": fit_item(word), "evidence": evidence, "change-log": log_item(iso(NOW_US), word)}
         for section, item in items.items():
             document = documents.append_item(document, section, item)
