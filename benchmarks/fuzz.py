@@ -40,6 +40,7 @@ from signet_sync.digest.model import read as read_answer
 from signet_sync.entities import agent_text, events, replay
 from signet_sync.entities import document as documents
 from signet_sync.entities.agent_text import fit
+from signet_sync.entities.repository import new_ulid
 from signet_sync.entities.sections import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block
@@ -333,7 +334,7 @@ def _ledgers() -> Sequence[bytes]:
     lines, last = [], events.GENESIS
     for number in range(4):
         event = events.Event(
-            id=events.new_ulid(NOW_US + number), at=_AT, agent_id="default", actor="agent",
+            id=new_ulid(NOW_US + number), at=_AT, agent_id="default", actor="agent",
             entity_id="p-aaaaaaaaaaaa", op="create", file="profile", left="0" * 64,
             text=replay.change(None, _entity()) | {"reason": "because", "evidence": ["memory/x.md#3"]},
         )  # fmt: skip

@@ -6,7 +6,6 @@ after, reasons, sources.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -91,11 +90,6 @@ class LogLine(NamedTuple):
 
 
 # ── names ──
-
-
-def new_ulid(now_us: int) -> str:
-    """Makes a new, unique ULID for this instant: 26 characters that sort by time."""
-    return str(ULID.from_bytes((now_us // 1000).to_bytes(6, "big") + os.urandom(10)))
 
 
 def token_of(ulid: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 from signet_sync.entities import agent_text, document, observe
 from signet_sync.entities.agent_text import fit, fit_item, log_item
 from signet_sync.entities.document import DocumentSection, EntityDocument, body_sha, items, text_of
-from signet_sync.entities.events import Actor, Operation, new_ulid, token_of
+from signet_sync.entities.events import Actor, Operation, token_of
 from signet_sync.entities.observe import Write
-from signet_sync.entities.repository import Entity, EntityRepository, words
+from signet_sync.entities.repository import Entity, EntityRepository, new_ulid, words
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Finding, Shape, anchor_of, shapes
 from signet_sync.formats.snapshot import Found

@@ -16,7 +16,8 @@ from signet_sync.entities.agent_text import (
     read_item,
     read_rationale,
 )
-from signet_sync.entities.events import new_ulid, token_of, tokens_in
+from signet_sync.entities.events import token_of, tokens_in
+from signet_sync.entities.repository import new_ulid
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import iso, parse_instant
 

@@ -17,7 +17,8 @@ from workbench import NOW, Vault
 from benchmarks import mutation
 from signet_sync.entities import document as documents
 from signet_sync.entities.agent_text import fit, fit_item, item_text, log_item
-from signet_sync.entities.events import new_ulid, token_of
+from signet_sync.entities.events import token_of
+from signet_sync.entities.repository import new_ulid
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.managed_block import CLOSING, OPENING, block
