@@ -126,8 +126,6 @@ def update_patterns(repo: EntityRepository) -> bool:
 
 # ── days ──
 
-LOG = "change-log"
-
 
 def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> tuple[str, ...]:
     """Writes missing entries of these agents' past days (UTC); returns the profiles that got one.
@@ -150,11 +148,11 @@ def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> 
             if entity is None:
                 continue
             with suppress(UsageError):  # a person has locked or pinned it, or changed its form
-                where = sections.find_target(entity, LOG)
+                where = sections.find_target(entity, replay.LOG)
                 sections.refuse_guarded(entity, where, "observer")
                 item = fit_item(f"{day} — {entry_text(events)}")
-                after = sections.finish(repo, document.append_item(where.document, LOG, item), "profile", [])
-                named: dict[str, Any] = {"section": LOG, "facts": {"rollup": day}}
+                after = sections.finish(repo, document.append_item(where.document, replay.LOG, item), "profile", [])
+                named: dict[str, Any] = {"section": replay.LOG, "facts": {"rollup": day}}
                 observe.write(repo, observe.plan(repo, entity, "append_item", "observer", "profile", after, **named))
                 written.append(entity.place.path)
         if last < yesterday:

@@ -22,10 +22,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
 
-_SHORTEST = 6
-_LOG = "change-log"
-
-
 # ── proposals ──
 
 
@@ -66,7 +62,7 @@ def find_proposal(repo: EntityRepository, name: str) -> Proposal:
     wanted = name.strip().rpartition("-")[2].upper()
     known = list_proposals(repo)
     found = [one for one in known if one.id == wanted]
-    if not found and len(wanted) >= _SHORTEST:
+    if not found and len(wanted) >= entities_store.SHORTEST:
         found = [one for one in known if one.id.startswith(wanted)]
     if len(found) == 1:
         return found[0]
@@ -162,15 +158,9 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
             listed = items(section) if forms.get(section.anchor or "", "narrative") != "narrative" else None
             of = name, section.anchor, section.heading, text_of(section)
             sections.append(SectionView(*of, listed, body_sha(section)))
+    named = row.id, row.agent_id, row.kind, row.title, row.path, row.status, row.type, row.participants
     return EntityView(
-        id=row.id,
-        agent_id=repo.agent_id,
-        kind=row.kind,
-        title=row.title,
-        path=row.path,
-        status=row.status,
-        type=row.type,
-        participants=row.participants,
+        *named,
         sections=tuple(sections),
         pins=words(fields.get("pins")),
         locks=words(fields.get("locks")),
@@ -191,7 +181,7 @@ def texts_of(event: Event) -> dict[str, tuple[str, str]]:
     found = replay.section_texts(event)
     if isinstance(event.said("proposed"), str):
         found = {event.section or "": ("", event.said("proposed"))}
-    return {name: texts for name, texts in found.items() if name not in (_LOG, replay.LEAD)}
+    return {name: texts for name, texts in found.items() if name not in (replay.LOG, replay.LEAD)}
 
 
 class EventSource(NamedTuple):
