@@ -44,7 +44,7 @@ from signet_sync.entities.repository import new_ulid
 from signet_sync.entities.sections import lint
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import frontmatter, managed_block
-from signet_sync.formats.artifact import MODELS, FieldProblem, validate_tombstone
+from signet_sync.formats.artifact import MODELS, FieldProblem, Tombstone
 from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, find_ignored_code, tombstone_file_name
@@ -223,7 +223,7 @@ def _follow(judgement: Judgement) -> None:
 def _tombstones() -> Sequence[bytes]:
     told: dict[str, Any] = {"kind": "tombstone", "agent_id": "default", "session_token": _TOKEN, "removed_at": _AT}
     told |= {"reason": "asked for", "removed_paths": [_path("summary")], "tombstone_version": 1}
-    stone = validate_tombstone(told | {"session_ids": [_SESSION]})
+    stone = Tombstone.read(told | {"session_ids": [_SESSION]})
     return [frontmatter.write(stone.fields(), "")]
 
 

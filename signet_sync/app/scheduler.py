@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -17,6 +15,7 @@ import apsw
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
+from signet_sync.embeddings.resident import give_back
 from signet_sync.entities.stage import entities_folder, is_entity_path
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.filename import artifact_name, tombstone_name
@@ -242,9 +241,7 @@ class Scheduler:
     def _release_memory(self) -> None:
         """Releases the memory that only a scan of everything needs, before days of idling; the C library keeps it."""
         self.workspace.database.execute("pragma shrink_memory")
-        if sys.platform == "linux":
-            with suppress(OSError, AttributeError):
-                ctypes.CDLL(None).malloc_trim(0)
+        give_back()
 
     def _capture(self) -> None:
         """Has the hooks' jobs processed and running sessions read; the files that are written return as changes."""

@@ -100,7 +100,7 @@ class Resident(threading.Thread):
             said = store.read_rows(database, number)
             store.put(database, number, model.key, said, self._rows(model, said))
             self._ends.wait((time.thread_time() - began) * (_SLOWER if _is_on_battery() else 1.0))
-        _give_back()
+        give_back()
         if store.texts_left(database, 1):
             return 0.0
         if self._held is None:
@@ -143,8 +143,8 @@ class Resident(threading.Thread):
         return held.near(database, ranges, found)
 
 
-def _give_back() -> None:
-    """Returns memory to the system that loading and running a model needed: half of it."""
+def give_back() -> None:
+    """Returns free memory to the system, which the C library keeps: half of what a model needed."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

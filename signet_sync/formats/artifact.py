@@ -47,11 +47,6 @@ def repository_fields(
     return dict(zip(REPOSITORY_FIELDS, (root, origin, path or "", branch), strict=True)) if root else {}
 
 
-def digest_of(values: list[Any]) -> str:
-    """Returns the SHA-256 of typed values, instants as microseconds; the same whatever Python's Unicode tables."""
-    return sha256(ascii([one.micros if isinstance(one, Instant) else one for one in values]).encode()).hexdigest()
-
-
 _T = TypeVar("_T")
 
 
@@ -204,7 +199,8 @@ class _FileModel:
     def digest(self) -> str:
         """Returns SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
         values = [value for name, value in vars(self).items() if name not in REPOSITORY_FIELDS]
-        return digest_of([*values, *(self.repository() or ())])
+        typed = [one.micros if isinstance(one, Instant) else one for one in (*values, *(self.repository() or ()))]
+        return sha256(ascii(typed).encode()).hexdigest()  # `ascii`: the same whatever Python's Unicode tables
 
     def repository(self) -> RecordedRepository | None:
         """Returns the repository of the session, if any field names it."""
@@ -353,8 +349,3 @@ def read_artifact(kind: str, fields: Mapping[str, Any]) -> "Content | Manifest":
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
     """Returns the typed artifact of a kind. Raises `FieldProblem` for the first wrong field, in model order."""
     return MODELS[kind].read(fields)
-
-
-def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
-    """Returns the typed tombstone. Raises `FieldProblem`."""
-    return Tombstone.read(fields)

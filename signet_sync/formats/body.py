@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 
 from signet_sync.formats.lazy_pattern import late
@@ -50,13 +49,9 @@ def well_formed(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _LONE.sub("\ufffd", _PAIR.sub(_join_surrogates, text))
+        joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+        return _LONE.sub("\ufffd", joined)
     return text
-
-
-def _join_surrogates(pair: re.Match[str]) -> str:
-    """Joins the two halves of a surrogate pair."""
-    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 # JavaScript's String.trim and \s; Python's str.strip also removes U+0085 and U+001C–1F and keeps U+FEFF.

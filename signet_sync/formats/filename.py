@@ -116,16 +116,12 @@ def find_ignored_code(name: str) -> str:
     stem = name[:-3] if name.endswith(".md") else name
     if name.startswith(".") and name.endswith(".icloud"):
         return "conflict-copy"
-    if has_conflict_mark(stem) and not _TEMPORARY.search(name):
-        return "conflict-copy"
     if _TEMPORARY.search(name):
         return "temporary"
-    if matches_scan_rule(name) and artifact_name(name) is None:
-        return "conflict-copy"
     copy = _COPY.fullmatch(name) or _TOMBSTONE_COPY.fullmatch(name)
-    if copy is not None and name.endswith(".md") and copy[2] != ".md":
-        return "conflict-copy"
-    return "foreign-name"
+    named = copy is not None and name.endswith(".md") and copy[2] != ".md"
+    marked = has_conflict_mark(stem) or (matches_scan_rule(name) and artifact_name(name) is None)
+    return "conflict-copy" if named or marked else "foreign-name"
 
 
 def find_carried_token(name: str) -> str | None:

@@ -142,10 +142,16 @@ _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
 # Chats that others read, by the names that chat programs give them.
 _GROUP = late(
     r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
-    r"|shared|space|supergroup|team)s?(?![a-z])",
+    r"|shared|space|supergroup|team)s?(?![a-z])|@g\.us\b",  # the last one is WhatsApp's
     re.ASCII,
 )
 _THREAD = late(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
+_OF_AGENT = late(r"\Aagent:[^:]+:")
+# The main chat of an agent, its threads, and: program, account, direct, the other person.
+_PRIVATE = late(
+    r"main|agent:[^:]+:main(?::(?:thread|topic)s?:[^:]+)?|"
+    rf"(?:agent:[^:]+:)?(?:(?![^:]*(?:thread|topic))[^:]+:){{0,2}}(?:{'|'.join(sorted(_DIRECT))})(?::[^:]+)+"
+)
 # What shows that a key without structure is one of a chat at all.
 _CHAT = late(
     r"@|[^\x00-\x7f]|\A[#+!&]|(?<![a-z])(?:agent|discord|feishu|googlechat|imessage|irc|line|lark|matrix|mattermost|msteams"
@@ -154,7 +160,6 @@ _CHAT = late(
 _KEYS = ("sessionKey", "session_key")
 _KINDS = ("chatType", "chat_type", "peerKind", "peer_kind")
 _SIGNS = ("groupId", "group_id", "groupChannel", "group_channel", "guildId", "guild_id", "isGroup", "is_group")
-_GROUP_ADDRESS = late(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
 
 
 def is_shared(said: Mapping[str, object], *, carries_chats: bool) -> bool:
@@ -166,7 +171,7 @@ def is_shared(said: Mapping[str, object], *, carries_chats: bool) -> bool:
     `carries_chats`.
     """
     kinds = [said[name] for name in _KINDS if not _is_blank(said.get(name))]
-    if any(said.get(name) for name in _SIGNS) or any(not _is_direct(kind) for kind in kinds):
+    if any(said.get(name) for name in _SIGNS) or any(str(kind).strip().lower() not in _DIRECT for kind in kinds):
         return True
     places = [place_of(said.get(name)) for name in _KEYS]
     if "group" in places:
@@ -182,32 +187,13 @@ def place_of(key: object) -> str:
         return ""
     if not isinstance(key, str):
         return "unknown"
-    parts = [part.strip() for part in key.strip().lower().split(":")]
-    if _GROUP_ADDRESS.search(key.lower()):
+    key = key.strip().lower()
+    is_word = ":" not in key
+    if _GROUP.search(_OF_AGENT.sub("", key)) or (is_word and _THREAD.search(key)):
         return "group"
-    if len(parts) == 1:
-        return "direct" if parts == ["main"] else _place_of_word(parts[0])
-    body = parts[2:] if parts[0] == "agent" and parts[1] and len(parts) > 2 else parts
-    at = next((at for at, part in enumerate(body[:3]) if part in _DIRECT), None)
-    if at is not None and at + 1 < len(body):  # program, account, direct, the other person
-        head, tail = body[:at], body[at + 1 :]
-        if any(map(_GROUP.search, head)) or any(map(_GROUP.fullmatch, tail)):
-            return "group"
-        return "direct" if all(body) and not any(map(_THREAD.search, head)) else "unknown"
-    if any(map(_GROUP.search, body)):
-        return "group"
-    main = body is not parts and body[0] == "main" and (len(body) == 1 or _THREAD.fullmatch(body[1]))
-    return "direct" if main and all(body) else "unknown"
-
-
-def _place_of_word(word: str) -> str:
-    if _GROUP.search(word) or _THREAD.search(word):
-        return "group"
-    return "unknown" if _CHAT.search(word) else ""
-
-
-def _is_direct(kind: object) -> bool:
-    return isinstance(kind, str) and kind.strip().lower() in _DIRECT
+    if _PRIVATE.fullmatch(key):
+        return "direct"
+    return "unknown" if not is_word or _CHAT.search(key) else ""
 
 
 def _is_blank(value: object) -> bool:

@@ -1,7 +1,7 @@
 """Merges generated text between markers with people's text around it, so that no word of a person is lost."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -123,22 +123,18 @@ def drop_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
     """
     part = _find_part(data)
     if part is None:
-        return _drop_matching(data, goes) if is_signets(data) else data
-    left, closing = _drop_matching(data[part.inner_start : part.inner_end], goes), data[part.inner_end :]
+        return drop_matching(data, goes) if is_signets(data) else data
+    left, closing = drop_matching(data[part.inner_start : part.inner_end], goes), data[part.inner_end :]
     if part.whole:
         closing = _END.sub(f"<!-- signet:end {seal_of(left)} -->".encode(), closing, count=1)
     return data[: part.inner_start] + left + closing
 
 
-def _drop_matching(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
-    return b"\n".join(lines_without(data.split(b"\n"), goes))
-
-
-def lines_without(lines: Iterable[bytes], goes: Callable[[bytes], bool]) -> list[bytes]:
+def drop_matching(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
     """Removes some lines, and the headings of projects and days below which nothing is left."""
     left: list[bytes] = []
     heading, emptied = None, False
-    for line in [*lines, None]:
+    for line in [*data.split(b"\n"), None]:
         if line is None or line.startswith(b"#"):
             if emptied and heading is not None and not any(map(bytes.strip, left[heading + 1 :])):
                 del left[heading:]
@@ -151,7 +147,7 @@ def lines_without(lines: Iterable[bytes], goes: Callable[[bytes], bool]) -> list
         if line.startswith(b"### "):
             heading = len(left)
         left.append(line)
-    return left
+    return b"\n".join(left)
 
 
 # ── what we inject into a session; readers of transcripts and pages remove it again ──

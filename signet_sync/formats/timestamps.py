@@ -52,12 +52,6 @@ def parse_instant(text: str) -> int | None:
     return seconds * SECOND + (int((fraction + "00000")[:6]) if fraction else 0)
 
 
-def parse_since(text: str) -> int | None:
-    """Parses like `parse_instant`; for a day alone, returns its beginning in UTC."""
-    instant = parse_instant(text)
-    return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
-
-
 _AGO = late(r"(\d{1,5}) ?(?:(d|days?)|w|weeks?)(?: ago)?", re.ASCII)
 
 
@@ -70,7 +64,7 @@ def parse_moment(text: str, now_us: int = 0, *, ends: bool = False) -> int | Non
     if ago := _AGO.fullmatch(text.strip()):
         return now_us - int(ago[1]) * (DAY if ago[2] else 7 * DAY)
     instant = parse_instant(text)
-    if instant is not None or (midnight := parse_since(text)) is None:
+    if instant is not None or (midnight := parse_instant(f"{text}T00:00:00Z")) is None:
         return instant
     begins = instant_of(_here(moment_of(midnight + DAY if ends else midnight).replace(tzinfo=None)))
     return begins - 1 if ends else begins

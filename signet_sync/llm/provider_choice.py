@@ -65,7 +65,8 @@ def read_key(path: str) -> tuple[str, bool]:
     Raises `ConfigError` if there is no such file, or if it does not contain exactly one key.
     """
     try:
-        with open(os.path.expanduser(path), "rb", opener=_open_at_once) as file:
+        # A pipe without a writer would block.
+        with open(os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             mode, raw = os.fstat(file.fileno()).st_mode, file.read(_KEY_LIMIT + 1)
         key = check_key(raw.decode("ascii")) if len(raw) <= _KEY_LIMIT else ""
     except OSError as error:
@@ -81,10 +82,6 @@ def read_key(path: str) -> tuple[str, bool]:
             hint="it must contain a single line with the key",
         )
     return key, bool(mode & (stat.S_IRGRP | stat.S_IROTH))
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe without a writer would block
 
 
 def check_key(text: str) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.errors import ProviderError, WorkspaceError, reason
 from signet_sync.formats.lazy_pattern import late
@@ -48,13 +48,6 @@ class Spent(NamedTuple):
     today: int
     month: int
     trouble: str = ""
-
-
-class _Damaged(OSError):
-    """The record is not what this program writes: nothing is spent until a person has deleted it."""
-
-    def __init__(self) -> None:
-        super().__init__(errno.EINVAL, "it is damaged; delete it to begin anew")
 
 
 class TokenBudget:
@@ -97,7 +90,7 @@ class TokenBudget:
             logger.warning("the tokens of a call stay as estimated: {}", reason(error))
 
     def _read(self) -> dict[str, int]:
-        """Reads the tokens by UTC day; none without a record. Raises `_Damaged`, `OSError`."""
+        """Reads the tokens by UTC day; none without a record. Raises `OSError`."""
         try:
             handle = os.open(self.path, durable.READ)
         except FileNotFoundError:
@@ -107,9 +100,15 @@ class TokenBudget:
                 raise OSError(errno.EINVAL, "it is not a regular file")
             raw = file.read(_SIZE + 1)
         try:
-            return _check_record(json.loads(raw) if len(raw) <= _SIZE else None)
+            found = json.loads(raw) if len(raw) <= _SIZE else None
         except (ValueError, RecursionError):
-            raise _Damaged from None
+            found = None
+        if isinstance(found, dict) and found.get("v") == VERSION and isinstance(days := found.get("days"), dict):
+            counts = all(type(count) is int and 0 <= count <= _LARGEST for count in days.values())
+            if counts and all(map(_DAY.fullmatch, days)):
+                return days
+        # Nothing is spent until a person has deleted it.
+        raise OSError(errno.EINVAL, "it is damaged; delete it to begin anew")
 
     def _store(self, days: dict[str, int]) -> None:
         document = {"v": VERSION, "days": dict(sorted(days.items())[-KEPT:])}
@@ -134,12 +133,3 @@ def spent(folder: str, instant: int) -> Spent | None:
 def prompt_tokens(prompt: tuple[str, str]) -> int:
     """Estimates the tokens of system and user prompt: a third more than the estimate, which may be a quarter under."""
     return sum(estimate_tokens(text) for text in prompt) * 4 // 3 + 16
-
-
-def _check_record(found: Any) -> dict[str, int]:
-    """Returns the tokens by UTC day as they were written. Raises `_Damaged` for anything else."""
-    if isinstance(found, dict) and found.get("v") == VERSION and isinstance(days := found.get("days"), dict):
-        counts = all(type(count) is int and 0 <= count <= _LARGEST for count in days.values())
-        if counts and all(map(_DAY.fullmatch, days)):
-            return days
-    raise _Damaged

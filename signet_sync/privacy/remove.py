@@ -15,7 +15,7 @@ from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.entities.erase import TakenLine
 from signet_sync.errors import Halted, UsageError, WorkspaceError
-from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone, validate_tombstone
+from signet_sync.formats.artifact import TOMBSTONE_VERSION, Tombstone
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.filename import artifact_name, find_carried_token, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
@@ -250,7 +250,7 @@ def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now
     if existing is not None and not existing.session_ids:
         ids = None
     paths = sorted({*removal.paths, *(existing.removed_paths if existing is not None else ())})
-    return validate_tombstone(
+    return Tombstone.read(
         {
             "kind": "tombstone",
             "agent_id": removal.agent_id,

@@ -19,7 +19,7 @@ from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
 from signet_sync.formats.ids import forgotten_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.managed_block import lines_without
+from signet_sync.formats.managed_block import drop_matching
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
@@ -260,7 +260,7 @@ def clean_of_words(
         def goes(line: bytes, caught: Collection[bytes] = caught) -> bool:
             return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)
 
-        left = b"\n".join(lines_without(found.raw.split(b"\n"), goes))
+        left = drop_matching(found.raw, goes)
         if left == found.raw:
             continue
         if writing.replace(workspace.root, path, left, found.raw).displaced is not None:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import HarnessError, SignetSyncError, reason
-from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
+from signet_sync.formats.artifact import FieldProblem, Tombstone
 from signet_sync.formats.filename import find_carried_token, is_artifact_path, tombstone_file_name, tombstone_name
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.timestamps import iso, parse_instant
@@ -75,7 +75,7 @@ def tombstone(row: Mapping[str, str | None]) -> Tombstone | None:
         "removed_paths": sorted(filter(is_artifact_path, named)),
     }
     try:
-        return validate_tombstone(fields)
+        return Tombstone.read(fields)
     except FieldProblem:
         return None
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.formats import filename, paths
-from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombstone, read_artifact, validate_tombstone
+from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombstone, read_artifact
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read, unpack_seal
@@ -325,7 +325,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
     if isinstance(found, Trouble):
         return Judgement(path, "invalid", "tombstone-invalid", found.message, signature), None
     try:
-        tombstone = validate_tombstone(parse(found.raw).fields)
+        tombstone = Tombstone.read(parse(found.raw).fields)
     except (FrontmatterProblem, FieldProblem) as problem:
         return Judgement(path, "invalid", "tombstone-invalid", str(problem), signature), None
     if tombstone.key != parts:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.artifact import FieldProblem, Tombstone, validate_tombstone
+from signet_sync.formats.artifact import FieldProblem, Tombstone
 from signet_sync.formats.filename import find_carried_token, is_copy_mark, tombstone_file_name, tombstone_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.formats.ids import token_of
@@ -115,7 +115,7 @@ def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
     found = files.read(root, path_of(agent_id, token, LIFTED), TOMBSTONE_LIMIT)
     try:
-        aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
+        aside = Tombstone.read(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
         return None
     same = aside is not None and aside.key == (agent_id, token)

@@ -23,11 +23,12 @@ _MADE = "A digest made by rules from the transcript, without a model"
 _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
 _LOOK_UP = "Nothing but memory was asked."
-_ENDED = r"\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
 # What was asked for, behind what came out.
 ASKED = late(r"(?<=\S) \((?:first )?asked: .*", re.DOTALL)
-_OPENING = late(rf"\*{_MADE}(?: \(rules (\d+)\))?{_ENDED}")
-_CHOSEN_OPENING = late(rf"\*{_CHOSEN}{_ENDED}")
+_OPENING = late(
+    rf"\*(?:(?P<made>{_MADE})(?: \(rules (?P<rules>\d+)\))?|{_CHOSEN})"
+    r"\.[^*\n]* Status: (?P<status>done|open|blocked|aborted|question-only)\.\*"
+)
 
 
 def opening(
@@ -56,22 +57,20 @@ def mark_chosen_by_model(line: str) -> str:
 
 def status_of(summary: str) -> Status | None:
     """Returns how the session of a digest ended, made by rules or with a model; None for any other text."""
-    if (chosen := _CHOSEN_OPENING.fullmatch(_below_title(summary))) is not None:
-        return cast(Status, chosen[1])
     found = _OPENING.fullmatch(_below_title(summary))
-    return cast(Status, found[2]) if found is not None else None
+    return cast(Status, found["status"]) if found is not None else None
 
 
 def is_of_other_rules(summary: str) -> bool:
     """Returns whether rules made this summary, but other ones than today's."""
     found = _OPENING.fullmatch(_below_title(summary))
-    return found is not None and found[1] != str(VERSION)
+    return found is not None and found["made"] is not None and found["rules"] != str(VERSION)
 
 
 def end_of(summary: str) -> int:
     """Returns where the line of a digest ends; 0 for any other text."""
     line = _below_title(summary)
-    return summary.index(line) + len(line) if _OPENING.fullmatch(line) or _CHOSEN_OPENING.fullmatch(line) else 0
+    return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
 
 
 def says_nothing(summary: str) -> bool:

@@ -45,8 +45,6 @@ def sanitizer_stamp() -> str:
 
 # ── control characters ──
 
-# VT, FF, the separators FS to US, NEL, LS and PS separate words or lines: a space replaces them. The others are deleted
-# without a space, so that they cannot split a secret.
 _PARTING = "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _ASCII_CONTROLS = tuple(chr(c) for c in (*range(9), *range(11, 32), 127))
 _OTHER_CONTROLS = late("[\x80-\x9f\u2028\u2029\ud800-\udfff]")

@@ -81,7 +81,6 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
 
 
 # Sentences that state that something was stored instead of what: Signet's, and the fallback below.
-_TEMPLATES = ("Session ", "Compaction for ", "In ", "The session of ")
 _TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
@@ -100,7 +99,7 @@ _CJK_PAIR = late("(?=([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf90
 def is_template(sentence: str) -> bool:
     """Returns whether a sentence is a form that states no outcome of its session."""
     said = js_trim(sentence)
-    return not said or said in LOW_SIGNAL or (said.startswith(_TEMPLATES) and _TEMPLATE.match(said) is not None)
+    return not said or said in LOW_SIGNAL or _TEMPLATE.match(said) is not None
 
 
 # Where the sentence of a session names what blocks it and what is left.
@@ -300,7 +299,7 @@ def page_cell(text: str, limit: int = 200) -> str:
 
 
 def escape(line: str) -> str:
-    """Escapes what Markdown or Obsidian would take for HTML, a tag, a highlight or a formula; nothing a second time.
+    """Escapes what Markdown or Obsidian would take for HTML or a tag; nothing a second time.
 
     Issues (`#12`) and web addresses stay.
     """
@@ -308,10 +307,6 @@ def escape(line: str) -> str:
         line = _HTML.sub(_add_backslash, line)
     if "#" in line:
         line = _SIGNS.sub(_escape_tag, line)
-    if "$" in line and _FORMULA.search(line):
-        line = _DOLLAR.sub(_add_backslash, line)
-    if "==" in line and _HIGHLIGHT.search(line):
-        line = _EQUALS.sub(lambda found: r"\=" * len(found[0]), line)
     return line
 
 
@@ -320,7 +315,7 @@ def unescape(markdown: str) -> str:
     return _ESCAPED.sub(r"\1", markdown) if "\\" in markdown else markdown
 
 
-_ESCAPED = late(r"\\([<#=$])")
+_ESCAPED = late(r"\\([<#])")
 _BEFORE = r"(?P<before>(?<!\\)\\*+)"  # an odd number of backslashes escapes what follows
 _HTML = late(rf"{_BEFORE}<(?=[A-Za-z/?]|![A-Za-z\[])")
 # A tag of Obsidian contains something other than digits; nothing inside an address is one.
@@ -329,8 +324,6 @@ _SIGNS = late(
     rf"|{_BEFORE}(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
     r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
 )
-_FORMULA, _HIGHLIGHT = late(r"\$(?=\S).*\S\$(?!\d)"), late(r"==[^\s=].*[^\s=]==")
-_DOLLAR, _EQUALS = late(rf"{_BEFORE}\$"), late("={2,}")
 
 
 def _add_backslash(found: re.Match[str]) -> str:

@@ -9,10 +9,10 @@ from signet_sync.formats.artifact import (
     FieldProblem,
     Instant,
     Manifest,
+    Tombstone,
     Transcript,
     read_artifact,
     validate,
-    validate_tombstone,
 )
 from signet_sync.formats.frontmatter import parse, read, read_written, serialize, write
 
@@ -92,7 +92,7 @@ COUNTS = {"manifest": {"revision": 0}, "tombstone": {"tombstone_version": 1}}
 
 
 def typed(kind, fields):
-    return validate_tombstone(fields) if kind == "tombstone" else validate(kind, fields)
+    return Tombstone.read(fields) if kind == "tombstone" else validate(kind, fields)
 
 
 def refusal(kind, /, **wrong):

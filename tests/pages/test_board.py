@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats.managed_block import lines_without
+from signet_sync.formats.managed_block import drop_matching
 from signet_sync.memories.score import rank
 from signet_sync.pages.board import MORE, Board, Line, Said, blocks, choose
 from signet_sync.pages.sections import SECTIONS
@@ -101,7 +101,7 @@ def test_a_line_that_can_never_be_shown_is_passed_over():
 
 
 def test_with_its_last_line_a_heading_goes():
-    lines = b"# A\n\n### one\n\n- x\n\n### two\n\n- x\n- y\n\n### three\n\n## B".split(b"\n")
-    left = lines_without(lines, lambda line: line == b"- x")
-    assert left == [b"# A", b"", b"### two", b"", b"- y", b"", b"### three", b"", b"## B"]
-    assert lines_without(lines, lambda line: False) == lines
+    lines = b"# A\n\n### one\n\n- x\n\n### two\n\n- x\n- y\n\n### three\n\n## B"
+    left = drop_matching(lines, lambda line: line == b"- x")
+    assert left == b"# A\n\n### two\n\n- y\n\n### three\n\n## B"
+    assert drop_matching(lines, lambda line: False) == lines

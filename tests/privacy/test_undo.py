@@ -9,7 +9,7 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault, cast, numbered, tree
 
-from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.sync import tombstones as tombstones_files
 
 ID = numbered(1)["session_id"]
@@ -137,7 +137,7 @@ def test_an_undo_travels(machines):
 
 def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_whole(tmp_path):
     whole, first, second, third, rest = (
-        validate_tombstone({**STONE, "session_ids": [*ids]}) for ids in ("123", "1", "2", "3", "23")
+        Tombstone.read({**STONE, "session_ids": [*ids]}) for ids in ("123", "1", "2", "3", "23")
     )
     root = str(tmp_path)
     tombstones_files.put(root, whole)

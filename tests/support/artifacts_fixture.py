@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from signet_sync.formats.artifact import REPOSITORY_FIELDS, Manifest, Tombstone, validate_tombstone
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, Manifest, Tombstone
 from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
 from signet_sync.formats.frontmatter import pack_seal, parse, write
@@ -139,7 +139,7 @@ def tombstone(*, token: str | None = None, session_ids: tuple[str, ...] = (), **
 
 def stone(**who: Any) -> Tombstone:
     """The tombstone of the same arguments as a value."""
-    return validate_tombstone(parse(tombstone(**who)[1]).fields)
+    return Tombstone.read(parse(tombstone(**who)[1]).fields)
 
 
 def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> list[Judgement]:

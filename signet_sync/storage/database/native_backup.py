@@ -22,7 +22,7 @@ from typing import Any
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt
-from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.storage.database.connection import Database, columns_of, open_without_log, protect, translate
 from signet_sync.storage.database.table import PATTERNS, all_of, placeholders
@@ -277,7 +277,7 @@ def _tombstone(row: Row) -> bool:
     listed = {column: row[column] and json.loads(row[column]) for column in ("removed_paths", "session_ids")}
     names = ("agent_id", "session_token", "removed_at", "reason")
     try:
-        validate_tombstone({"kind": "tombstone", **{name: row[name] for name in names}, **listed})
+        Tombstone.read({"kind": "tombstone", **{name: row[name] for name in names}, **listed})
     except TypeError:
         return False
     return True

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.ids import forgotten_mark, token_of
@@ -124,7 +124,7 @@ def tombstone_of(
         "removed_paths": json.loads(paths),
         "session_ids": json.loads(session_ids) if session_ids else None,
     }
-    return validate_tombstone(fields)
+    return Tombstone.read(fields)
 
 
 def cover(
@@ -163,7 +163,7 @@ def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
 
 def name_tombstone(agent_id: str, token: str, now_iso: str) -> Tombstone:
     """Returns the tombstone that a file's name alone gives: every session of the token, until the file can be read."""
-    return validate_tombstone(
+    return Tombstone.read(
         {
             "kind": "tombstone",
             "agent_id": agent_id,

@@ -252,6 +252,7 @@ def _find_compared(text: str, place: int) -> SecretSpan | None:
 
 _LONGEST_DOCUMENT = 20_000
 _CELL_MARKS = " \t`*_\"'"
+_RULES = frozenset("-─═=")
 _MOST_ROWS = 2000
 
 
@@ -316,9 +317,7 @@ class _TextTable(NamedTuple):
         head, below = text[start:end], text.find("\n", end + 1, end + 2000)
         second = text[end + 1 : below if below >= 0 else len(text)][:2000]
         bar = "│" if "│" in head else "|"
-        ruled = SHAPES.ruler.fullmatch(second) is not None and (
-            "-" in second or "─" in second or "═" in second or "=" in second
-        )
+        ruled = SHAPES.ruler.fullmatch(second) is not None and not _RULES.isdisjoint(second)
         # What `psql` prints may lack its ruler.
         plain = bar == "|" and second.count(bar) == head.count(bar) and SHAPES.plain_header.fullmatch(head)
         if plain and not ruled:
