@@ -23,9 +23,7 @@ AGENT = r"[a-z0-9][a-z0-9_-]{0,63}"  # an agent's id, in patterns
 AGENT_ID = late(AGENT, re.ASCII)
 OF_AGENT = rf"(?:agents/({AGENT})/)?"  # folder of an agent's files, in patterns: the root for the default agent
 
-_DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
-_MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
-_HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
+_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS|ledger/\d{{4}}-\d\d|ledger/\d{{4}}/\d\d/\d\d)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
 
 
@@ -81,12 +79,8 @@ def log_pages(agent_id: str, days: Iterable[str]) -> set[str]:
 
 def page_agent(path: str) -> str | None:
     """Returns the agent whose generated page this path is, or None if it is none of ours."""
-    for pattern in (_HEAD_PAGE, _MONTH_PAGE, _DAY_PAGE):
-        match = pattern.fullmatch(path)
-        if match is not None:
-            agent: str | None = match[1]
-            return agent or DEFAULT_AGENT
-    return None
+    match = _PAGE.fullmatch(path)
+    return (match[1] or DEFAULT_AGENT) if match is not None else None
 
 
 def artifact_path(name: str) -> str:
@@ -156,17 +150,10 @@ def leaves_workspace(path: str) -> bool:
     Absolute paths, drive letters, UNC, `~`, URLs, NUL and any `..`; percent-encoded characters count as themselves.
     """
     text = path.strip()
-    if not text:
-        return False
-    if "\0" in text:
-        return True
     if "%" in text:
         from urllib.parse import unquote  # slow to load, and hardly any link needs it
 
         text = unquote(text)
     lowered = text.lower().replace("\\", "/")
-    if "\0" in lowered:
-        return True
-    if lowered.startswith(("/", "~")) or re.match(r"[a-z][a-z0-9+.-]*:", lowered):
-        return True
-    return any(part == ".." for part in lowered.split("/"))
+    is_absolute = lowered.startswith(("/", "~")) or re.match(r"[a-z][a-z0-9+.-]*:", lowered) is not None
+    return is_absolute or "\0" in lowered or ".." in lowered.split("/")

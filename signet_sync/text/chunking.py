@@ -76,8 +76,12 @@ LABEL_LENGTH = 120
 
 _ROLE = r"(?i:user|human|assistant|ai|agent|model|system|tool|claude|codex|gemini|用户|人类|助手|助理|系统)"
 _FENCE = r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)"
-_HEADING = rf"#{{1,6}}[ \t]+(?P<headed>{_ROLE})[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
-_THEIRS = rf"{_HEADING}|(?:\*\*)?(?P<labelled>{_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?"
+_HEADING = (
+    rf"(?:#{{1,6}}[ \t]+(?:\*\*)?|\*\*(?=[^\n:：]*(?:\n|\Z)))(?P<headed>{_ROLE})(?:\*\*)?"
+    rf"(?:[ \t]+(?P<named>{TOOL_NAME}))?[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
+)
+_LABEL = rf"(?:\*\*)?(?P<labelled>{_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?"
+_THEIRS = rf"{_HEADING}|{_LABEL}"
 
 # What may begin a line, first for the text's first line: searching for a newline is ten times as fast as for the
 # beginning of a line, and the first character of most lines is enough.
@@ -87,6 +91,7 @@ _THEIR_MARKS = (
     late(rf"{_FENCE}|{_THEIRS}", re.ASCII),
     late(rf"\n(?=[ `~#*uhacmgstUHACMGST用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
 )
+_TIME = late(rf"·[ ]*({STAMP})", re.ASCII)
 _TURN = late(rf"(?:\*{{3}}\n\n)?{HEAD}|{_THEIRS}", re.ASCII)
 _LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
 
@@ -150,10 +155,12 @@ def _their_turns(text: str) -> Iterator[TurnStart]:
     opening, fence = first_line.match(text), ""
     for match in chain([opening] if opening else (), line.finditer(text)):
         start = match.start() + (match is not opening)
-        ticks, info, headed, labelled = match.groups()
+        ticks, info, headed, named, labelled = match.groups()
         if not ticks:
+            time = _TIME.search(match[0]) if headed and "·" in match[0] else None
+            at = parse_instant(time[1]) if time else None
             if not fence:
-                yield TurnStart(start, None, (headed or labelled).capitalize(), match.end())
+                yield TurnStart(start, at, _label(headed or labelled, named), match.end())
         elif fence:
             fence = "" if ticks.startswith(fence) and not info.strip() else fence
         elif ticks[0] != "`" or "`" not in info:  # else it is code within a line
@@ -164,6 +171,10 @@ def speaker_at(begun: Sequence[TurnStart], place: int) -> str:
     """Returns who speaks at a place of a text with these `turns`, as they are shown (`User`); "" if unknown."""
     number = bisect_right(begun, place, key=lambda turn: turn.start)
     return begun[number - 1].label if number else ""
+
+
+def _label(role: str, tool: str | None) -> str:
+    return tool_label(tool.strip("`")) if tool else role.capitalize()
 
 
 def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> Iterator[ChunkSpan]:
@@ -198,7 +209,7 @@ def first_words(piece: str, label: str = "") -> str:
     for line in piece.split("\n", _LINES_SEEN)[:_LINES_SEEN]:
         line = line[:_LINE_SEEN]
         if turn := _TURN.match(line):
-            label = head_label(turn) if turn["at"] else (turn["headed"] or turn["labelled"]).capitalize()
+            label = head_label(turn) if turn["at"] else _label(turn["headed"] or turn["labelled"], turn["named"])
         words = _LEAD.sub("", line[turn.end() :].removeprefix(" · ") if turn else line, 1)
         if words.startswith(("```", "~~~")) or not any(map(str.isalnum, words)):
             continue

@@ -23,9 +23,7 @@ from collections import Counter
 
 from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.engine import extent as extent
 from signet_sync.text.secrets.engine import redact as redact
-from signet_sync.text.secrets.engine import suspects as suspects
 from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
 
 # What a transcript says in `sanitizer_version`: Signet refuses every other value. The version of our rules is in
@@ -35,11 +33,7 @@ SANITIZER_RULES = "v2"
 
 
 def sanitizer_stamp() -> str:
-    """Identifies the sanitizer that made a text: the version of its rules and the digest of its tables.
-
-    Derived text with another stamp is derived again. For released versions the version would be enough; the digest also
-    covers each change of the tables.
-    """
+    """Identifies the sanitizer that made a text by rules and tables: text with another stamp is derived again."""
     return f"{SANITIZER_RULES} {table_digest()}"
 
 

@@ -3,9 +3,7 @@
 Searches are cheap because they are for literals: a text is converted once to bytes in lower case, one per character,
 and which of some two hundred literals it may hold is known by its different words; patterns are only matched where
 one occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters
-are mapped to one. Plain text takes 40 to 60 ms a megabyte, a third of it to find the words. A multi-literal
-search in C (`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook
-that starts would need a package that not every machine can install.
+are mapped to one. Plain text takes 40 to 60 ms a megabyte, a third of it to find the words.
 
 Everything is linear: the occurrences of each literal are visited once, and a pattern reads a bounded stretch or takes
 what it read.
@@ -50,17 +48,6 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
         if not changed:
             return text, counts
         searched = SearchedText(text)
-
-
-def suspects(text: str) -> bool:
-    """Returns whether `redact` would replace anything (note `secret-suspected`)."""
-    return any(True for _ in _all(text))
-
-
-def extent(text: str) -> tuple[int, int] | None:
-    """Returns the positions from the beginning of the first secret to the end of the last one, or None."""
-    found = list(_all(text))
-    return (min(one.start for one in found), max(one.end for one in found)) if found else None
 
 
 def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
@@ -128,7 +115,7 @@ def _find_base64(searched: SearchedText) -> Iterator[SecretSpan]:
             yield SecretSpan(*match.span(), "azure-marked")
             continue
         text = _decode_run(match[0])
-        if text and extent(text):
+        if text and any(True for _ in _all(text)):
             done = match.end()
             yield SecretSpan(*match.span(), "base64")
 
