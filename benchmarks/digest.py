@@ -207,7 +207,7 @@ def score(session: Session, propose: Propose | None = None) -> Result:
 def _subject(session: Session) -> SentenceSubject:
     project = f"/home/u/{Path(session.labels.get('project') or 'project').name}"
     day = (session.labels.get("started_at") or "2026-01-01")[:10]
-    return SentenceSubject(session.text, project, "summary", None, day, "h7k3n4p9m2x2q7r5")
+    return SentenceSubject(session.text, project, "summary", day)
 
 
 def quotes(text: str) -> str:

@@ -274,7 +274,7 @@ def derive_digest(transcripts: Sequence[Any]) -> DerivedDigest:
     """Derives a session from the rows of its (sanitized) transcripts, oldest first, at least one."""
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
-    context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
+    context = SentenceSubject(newest.content, newest.project, "transcript", day)
     outcomes = [outcome(row.content) for row in transcripts[-SEGMENTS:]]
     return DerivedDigest(
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),

@@ -295,8 +295,7 @@ def choose_sentence(flow: Flow) -> tuple[str, Quality]:
 def subjects_of(document: Mapping[str, Any], bodies: Mapping[str, str]) -> list[SentenceSubject]:
     """Returns what a sentence about new artifacts is judged by, for each of their texts."""
     day = (document["ended_at"] or document["captured_at"])[:10]
-    about = document["harness"], day, document["token"]
-    return [SentenceSubject(body, document["project"], kind, *about) for kind, body in bodies.items()]
+    return [SentenceSubject(body, document["project"], kind, day) for kind, body in bodies.items()]
 
 
 def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:

@@ -541,7 +541,7 @@ def _row(
     shown = None
     if not manifest:
         day = day_of(artifact.captured_at.micros)
-        context = SentenceSubject(content, project, name.kind, harness, day, name.token)
+        context = SentenceSubject(content, project, name.kind, day)
         shown = sentence or ""
         if not acceptable(shown, context):
             notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))

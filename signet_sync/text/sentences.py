@@ -45,14 +45,12 @@ _SECOND_SENTENCE = late(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
 
 
 class SentenceSubject(NamedTuple):
-    """What a sentence is about, and may name: the artifact's body, project, kind, harness, UTC day and token."""
+    """What a sentence is about, and may name: the artifact's body, project, kind and UTC day."""
 
     body: str
     project: str | None
     kind: str
-    harness: str | None
     day: str
-    token: str
 
 
 def words(text: str) -> int:
@@ -85,7 +83,7 @@ _TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
     r"|(?:In .{1,80} the (?:summary|transcript|compaction|file) of \d{4}-\d\d-\d\d"
-    r"|The session of \d{4}-\d\d-\d\d(?: \(.{1,40}\))? left a \w{4,10}\.md that) "
+    r"|The session of \d{4}-\d\d-\d\d left a \w{4,10}\.md that) "
     r"(?:(?:opens with|holds) \"|opens without heading|was saved without words)"
 )
 
@@ -196,13 +194,8 @@ def fallback(context: SentenceSubject) -> str:
     # A table or a fence opens nothing.
     lines = (line.strip() for line in context.body.split("\n", 400)[:400])
     lead = next((said for line in lines if not line.startswith(("```", "|", "---")) and (said := lead_of(line))), "")
-    harness = context.harness or ""
-    by = f" ({harness})" if len(harness) <= 40 and _HARNESS.fullmatch(harness) else ""
-    subject = (
-        f"In {place} the {kind} of {context.day}"
-        if place
-        else f"The session of {context.day}{by} left a {kind}.md that"
-    )
+    day = context.day
+    subject = f"In {place} the {kind} of {day}" if place else f"The session of {day} left a {kind}.md that"
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
     if not size:
@@ -229,7 +222,6 @@ def usable_name(project: str | None) -> str:
     return name if usable else ""
 
 
-_HARNESS = late(r"\w[\w-]*", re.ASCII)
 _MARKUP = late(
     r"^(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+|(?:User|Human|Assistant|Model|System)\s*:\s*)+"
 )

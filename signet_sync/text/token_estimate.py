@@ -77,14 +77,9 @@ _CHEAP_LEADS = (
 )
 
 
-def _class_table() -> bytes:
-    table = bytearray(256)
-    for symbol, first, last in _CLASSES:
-        table[first : last + 1] = symbol * (last + 1 - first)
-    return bytes(table)
-
-
-_CLASS_OF = _class_table()
+_CLASS_OF = bytearray(256)
+for _class, _first, _last in _CLASSES:
+    _CLASS_OF[_first : _last + 1] = _class * (_last + 1 - _first)
 
 
 def estimate_tokens(text: str) -> int:

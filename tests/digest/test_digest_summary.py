@@ -164,7 +164,7 @@ def test_hostile_texts_are_bounded_and_none_takes_long(text):
 
 def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: str | None = None) -> str | None:
     contexts = [
-        SentenceSubject(body, project, kind, None, DAY, "h7k3n4p9m2x2q7r5")
+        SentenceSubject(body, project, kind, DAY)
         for kind, body in (("transcript", transcript), ("summary", summary or ""))
     ]
     said = headline(outcome(transcript), contexts)

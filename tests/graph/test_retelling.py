@@ -102,7 +102,7 @@ def test_status_is_read_where_it_is_written() -> None:
     (FORM, True), (SIGNET, True), ("Reviewed code.", True), ("", True), (SIGNET.replace("summary", "transcript"), True),
     ("Compaction for exp preserved durable context, linked the active session state, and captured this summary for"
      " later MEMORY.md projection and drill-down.", True),
-    *((fallback(SentenceSubject(text, "/x/lantern", kind, None, "2026-03-28", "t")), True)
+    *((fallback(SentenceSubject(text, "/x/lantern", kind, "2026-03-28")), True)
       for text, kind in (("# Retry\n\nx", "summary"), ("", "transcript"), ("| a |\n|---|", "compaction"))),
     (made.SENTENCE, False),
     ("Session handling in auth.py was moved to Redis and captured durable gains in tests.", False),

@@ -90,7 +90,7 @@ def test_all_ledgers_hold_the_same_sessions_in_the_same_order_with_the_same_sent
             assert name == page_cell(session["sessionKey"] or session["sessionId"])
             assert project == (page_cell(session["project"]) if session["project"] else "none")
             document_ = parse((vault / path).read_bytes())
-            context = SentenceSubject(normalize(document_.body), session["project"], "summary", None, "", "")
+            context = SentenceSubject(normalize(document_.body), session["project"], "summary", "")
             if is_template(session["sentence"]) and not is_template(sentence):
                 assert words(sentence) >= MIN_WORDS  # told anew from the transcript beside it
                 retold += 1

@@ -94,7 +94,7 @@ def test_02_sentence_floor_rejects_low_signal_rows(vault):
         _, _, project, shown, link = row
         assert shown != sentence and path in link, why
         text = normalize((vault / path).read_text().split("---\n", 2)[2])
-        context = SentenceSubject(text, project, "summary", "claude-code", "2026-03-28", made.token_for(session_id="x"))
+        context = SentenceSubject(text, project, "summary", "2026-03-28")
         assert is_sound(shown, context) and acceptable(shown, context), why
         assert f"Session {number}" in shown and "lantern" in shown, why
 
