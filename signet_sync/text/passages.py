@@ -92,9 +92,8 @@ def _cut(content: str, start: int, end: int, turn: int, voice: Voice) -> Iterato
 
 def _stop(content: str, start: int, most: int) -> int:
     half = start + LONGEST // 2
-    for begin in (most - LONGEST // 8, half):  # nearly always there is one soon
-        if ends := [found.end() for found in _ENDS.finditer(content, begin, most)]:
-            return ends[-1]
+    if ends := [found.end() for found in _ENDS.finditer(content, half, most)]:
+        return ends[-1]
     blank = content.rfind(" ", half, most)
     return blank + 1 if blank > 0 else most
 

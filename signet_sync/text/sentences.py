@@ -264,8 +264,7 @@ def flatten(text: str, limit: int = 1000) -> str:
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
         text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
-    if "--" in text or "`" in text:
-        text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
+    text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
     if "%%" in text or "~~" in text:
         text = re.sub(r"%(?=%)|(?<!~)~(?=~(?!~))", r"\g<0> ", text)
     if "$$" in text:

@@ -31,6 +31,7 @@ RULE = "assignment"
 Span = tuple[int, int]
 # Nothing longer is read as one value.
 _LONGEST = 1024
+_WORDS_OF_BLOCK = 16
 _QUOTED = {quote: late(rf"(?:[^{quote}\\\n]|\\[^\n]){{0,{_LONGEST}}}(?={quote})") for quote in "\"'`"}
 _CELL_MARKS = " \t`*_\"'"
 _CODE_FOLLOWS = frozenset("([{<),;]}")
@@ -291,9 +292,6 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> Span | None:
     lines = text[start:end].split(maxsplit=_WORDS_OF_BLOCK)[:_WORDS_OF_BLOCK]
     sure = len(lines) == 1
     return (start, end) if any(fits(line, proof, Where.LINE if sure else Where.FIELD) for line in lines) else None
-
-
-_WORDS_OF_BLOCK = 16
 
 
 _QUOTES = frozenset("\"'`")
