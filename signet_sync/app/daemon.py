@@ -104,9 +104,11 @@ class Daemon:
 
     def _catch_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # by `nohup`
-                    signal.signal(number, lambda *_: self.stop())
+            hears = [signal.SIGTERM, signal.SIGINT]
+            if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under `nohup`
+                hears.append(signal.SIGHUP)
+            for number in hears:
+                signal.signal(number, lambda *_: self.stop())
 
     def _check_upgrade(self) -> None:
         """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
