@@ -81,10 +81,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     answer = good(call("hooks", "install", "claude-code"))
     hooks = json.loads(path.read_bytes())["hooks"]
     ours = {"type": "command", "command": f"{PYTHON} -P -m signet_sync hook claude-code", "timeout": 10}
-    assert hooks.pop("Stop") == [
-        {"hooks": [{"type": "command", "command": "say done"}]},
-        {"hooks": [ours]},
-    ]
+    assert hooks.pop("Stop") == [{"hooks": [{"type": "command", "command": "say done"}]}, {"hooks": [ours]}]
     assert hooks.pop("UserPromptSubmit") == [{"hooks": [{**ours, "timeout": 5}]}]
     for event, tools in (("PreToolUse", "Edit|Write|Bash"), ("PostToolUseFailure", "Bash")):
         assert hooks.pop(event) == [{"matcher": tools, "hooks": [{**ours, "timeout": 1}]}]

@@ -14,18 +14,7 @@ from signet_sync.entities import document as edits
 from signet_sync.entities import replay
 from signet_sync.entities.agent_text import fit, fit_item
 from signet_sync.entities.document import DocumentProblem, EntityDocument, blank, document_of, parse, render
-from signet_sync.entities.events import (
-    GENESIS,
-    Event,
-    LogLine,
-    damage,
-    decode,
-    encode,
-    lines_of,
-    news_of,
-    seal,
-    verify,
-)
+from signet_sync.entities.events import GENESIS, Event, LogLine, damage, decode, encode, lines_of, news_of, seal, verify
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import Finding, shapes
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant

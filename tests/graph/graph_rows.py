@@ -80,13 +80,7 @@ def thread_of(agent_id: str, name: str | None, harness: str | None = "codex") ->
 
 
 def session(
-    database: Database,
-    thread_id: str,
-    number: str | int,
-    day: str,
-    sentence: str,
-    *,
-    next_steps: tuple[str, ...] = (),
+    database: Database, thread_id: str, number: str | int, day: str, sentence: str, *, next_steps: tuple[str, ...] = ()
 ) -> None:
     """A session of a thread."""
     insert(

@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 
 from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import (
-    ArtifactText,
-    GraphEdge,
-    best_of,
-    make_nodes,
-    make_place,
-)
+from signet_sync.graph.nodes import ArtifactText, GraphEdge, best_of, make_nodes, make_place
 from signet_sync.text import chunking
 from signet_sync.text.token_estimate import estimate_tokens
 

@@ -90,12 +90,7 @@ def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": os.pathsep.join(sys.path)}
     lines = json.dumps([["--workspace", str(vault.root), *command] for command in COMMANDS])
     run = subprocess.run(
-        [sys.executable, "-c", CHILD, lines],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", CHILD, lines], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(answers) == len(COMMANDS), run

@@ -245,10 +245,7 @@ def test_several_workspaces_side_by_side(machine: Machine) -> None:
     machine.install()
     machine.install(other)
     states = service.list_installed(machine.environ)
-    assert [(state.workspace, state.active) for state in states] == [
-        (str(machine.workspace), True),
-        (str(other), True),
-    ]
+    assert [(state.workspace, state.active) for state in states] == [(str(machine.workspace), True), (str(other), True)]
     service.uninstall(name=states[1].name, environ=machine.environ)
     assert [state.name for state in service.list_installed(machine.environ)] == ["signet-sync"]
 

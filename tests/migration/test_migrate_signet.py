@@ -317,12 +317,7 @@ def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
     (vault / _LINES).write_text("\n".join(lines) + "\n")
     done = migrate(vault)
     assert done["tables"]["memories"]["left"] == {"its session was removed": 1}
-    assert done["tables"][_LINES] == {
-        "rows": 2,
-        "brought": 1,
-        "here": 0,
-        "left": {"its session was removed": 1},
-    }
+    assert done["tables"][_LINES] == {"rows": 2, "brought": 1, "here": 0, "left": {"its session was removed": 1}}
     assert vault.hits("zqxlineone") == [] and vault.hits("zqxlinetwo") and vault.hits("zqxshared") == []
 
 

@@ -6,17 +6,7 @@ import random
 import re
 
 import pytest
-from artifacts_fixture import (
-    ABSENT,
-    compaction,
-    fill,
-    judged,
-    manifest,
-    path_for,
-    summary,
-    token_for,
-    transcript,
-)
+from artifacts_fixture import ABSENT, compaction, fill, judged, manifest, path_for, summary, token_for, transcript
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.memory_page import Rendered, render

@@ -12,10 +12,7 @@ import grimp
 ROOT = Path(__file__).parents[2]
 # These import only what rules may import, but use the process: its input, its clock, or what
 # the extra of the page reads and sends for them.
-NO_RULES = {
-    "signet_sync.web.formatting",
-    "signet_sync.web.security",
-}
+NO_RULES = {"signet_sync.web.formatting", "signet_sync.web.security"}
 
 
 @cache

@@ -62,9 +62,7 @@ def test_file_and_stderr_tell_the_same_and_the_files_times_are_utc(
 FORGED = "a.md\n2026-03-28T10:00:00.000Z INFO all is well\x1b[2J\r\x00\u202e\u2028\x85\udcff"
 
 
-def test_a_traceback_tells_of_its_cause_and_of_no_local_value_each_line_marked(
-    begin: Callable[[], Look],
-) -> None:
+def test_a_traceback_tells_of_its_cause_and_of_no_local_value_each_line_marked(begin: Callable[[], Look]) -> None:
     told = begin()
     try:
         try:

@@ -11,17 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from session_inputs import (
-    FIRST,
-    SECOND,
-    SUMMARY,
-    THIRD,
-    body,
-    end,
-    moment,
-    segments,
-    written,
-)
+from session_inputs import FIRST, SECOND, SUMMARY, THIRD, body, end, moment, segments, written
 from workbench import Vault, contents
 
 from signet_sync.formats.body import normalize, text_sha256

@@ -28,13 +28,7 @@ from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView,
 from signet_sync.pages.context import PromptHit, lay_out_hits, wrap
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import Projection, render
-from signet_sync.pages.sections import (
-    BoardInputs,
-    EntityEntry,
-    NodeView,
-    StatementView,
-    ThreadView,
-)
+from signet_sync.pages.sections import BoardInputs, EntityEntry, NodeView, StatementView, ThreadView
 from signet_sync.pages.session_log import LedgerRow, Part, WindowRow, compose, day_text
 
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z

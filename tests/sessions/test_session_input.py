@@ -10,18 +10,7 @@ import artifacts_fixture as made
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from session_inputs import (
-    SECOND,
-    document,
-    end,
-    everything,
-    fields,
-    journal,
-    moment,
-    refuse,
-    sound,
-    written,
-)
+from session_inputs import SECOND, document, end, everything, fields, journal, moment, refuse, sound, written
 from workbench import Vault
 
 from signet_sync.errors import UsageError

@@ -162,10 +162,7 @@ WRITES, READS = ("xWrite", "xSync", "xTruncate"), ("xRead", "xOpen", "xDelete")
 
 
 def arm_below(
-    last: int,
-    code: int | None,
-    calls: Sequence[str] = WRITES,
-    watch: Callable[[str], object] | None = None,
+    last: int, code: int | None, calls: Sequence[str] = WRITES, watch: Callable[[str], object] | None = None
 ) -> Steps:
     """Puts a step at SQLite's own calls; `watch` is told every file that is opened, while it is in `KEPT`."""
     steps, usual = Steps(last, code), apsw.vfs_names()[0]

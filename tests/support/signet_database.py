@@ -30,9 +30,7 @@ COLUMNS: dict[str, str] = {
     "agents": "id name read_policy policy_group created_at updated_at",
     "summary_jobs": "id status payload",
 }
-YOUNGER = {
-    "memories": {"scope", "agent_id", "visibility"},
-}
+YOUNGER = {"memories": {"scope", "agent_id", "visibility"}}
 # What versions after August 2026 have more, by the newest migration that is known.
 NEWER = {
     "memories": "superseded_by memory_kind stale_at",

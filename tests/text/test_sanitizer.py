@@ -18,12 +18,7 @@ from signet_sync.entities import agent_text
 from signet_sync.formats.body import normalize
 from signet_sync.formats.paths import display
 from signet_sync.text.passages import words_of
-from signet_sync.text.sanitizer import (
-    SANITIZER_VERSION,
-    sanitize_line,
-    sanitize_normalized,
-    sanitize_transcript_v2,
-)
+from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitize_transcript_v2
 from signet_sync.text.secrets import marked
 from signet_sync.text.secrets.engine import redact
 from signet_sync.text.secrets.providers import forms

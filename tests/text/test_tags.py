@@ -11,13 +11,7 @@ from workbench import NOW, Vault
 
 from signet_sync.recall.query import read
 from signet_sync.text.index_words import STOP_WORDS
-from signet_sync.text.memory import (
-    LONGEST,
-    LONGEST_TAG,
-    MOST_CONCEPTS,
-    derive_tags,
-    normalize_tag,
-)
+from signet_sync.text.memory import LONGEST, LONGEST_TAG, MOST_CONCEPTS, derive_tags, normalize_tag
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 # Pieces that come close to what the rules look for.
