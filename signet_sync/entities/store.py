@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from signet_sync.formats.entity_paths import KINDS, File, Finding, Kind
@@ -19,6 +19,7 @@ _COLUMNS = (
     "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us, size,"
     " mtime_ns, ctime_ns, inode"
 )
+_SELECT = f"select {_COLUMNS} from garden_files where {{}} order by path"
 _PUT = f"insert or replace into garden_files({_COLUMNS}) values({placeholders(18)})"
 _DRIFT = "code, message, hint, path, entity_id, agent_id, found_at, found_sha256"
 
@@ -128,7 +129,8 @@ def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[EntityFile]:
     """Lists the files of an entity by path; more than two where its folder was copied."""
-    return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", agent_id, entity_id))
+    where = "agent_id = ? and file in ('profile', 'notes') and id = ?"
+    return [_file_of(row) for row in database.execute(_SELECT.format(where), (agent_id, entity_id))]
 
 
 def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
@@ -161,16 +163,15 @@ def fold(name: str) -> str:
 
 def _profiles(database: Database, where: str, *bindings: str) -> list[EntityFile]:
     """Returns one profile for each entity, by agent and id; where its folder was copied, the first by path."""
-    files = list(_files(database, f"file = 'profile' and {where}", *bindings))
-    found = {(one.agent_id, one.id): one for one in reversed(files)}
+    files = map(_file_of, database.execute(_SELECT.format(f"file = 'profile' and {where}"), bindings))
+    found = {(one.agent_id, one.id): one for one in reversed(list(files))}
     return [found[key] for key in sorted(found)]
 
 
-def _files(database: Database, where: str, *bindings: str) -> Iterator[EntityFile]:
-    for row in database.execute(f"select {_COLUMNS} from garden_files where {where} order by path", bindings):
-        values: list[Any] = [*row[:-4], _signature(row[-4:])]
-        values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
-        yield EntityFile(*values)
+def _file_of(row: Sequence[Any]) -> EntityFile:
+    values: list[Any] = [*row[:-4], _signature(row[-4:])]
+    values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
+    return EntityFile(*values)
 
 
 def _signature(row: Sequence[Any]) -> Signature | None:
