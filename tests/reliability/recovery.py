@@ -28,6 +28,13 @@ from portraits import contents, is_begun, portrait, strays, unlike, without_kept
 from workbench import Vault, holding
 from workbench import contents as all_contents
 
+from signet_sync.app.workspace import opened
+from signet_sync.entities.queries import verify_log
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.settings.model import Settings
+from signet_sync.storage.locations import now_us
+
 
 def alone(job: Callable[[Path], Any], folder: Path) -> Any:
     """Runs a job on a folder in a fork, where it may change what it likes; gives its result."""
@@ -216,7 +223,9 @@ class Judge:
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
         self.wrong += invariants.broken(self.vault, self.stands(), now=self.operation.now, settled=True)
         if (self.root / "entities").exists():
-            self.check("the chain of events is broken", command(str(self.root), "entity", "check") == 0)
+            with opened(str(self.root), Settings()) as workspace:
+                found = verify_log(EntityRepository(workspace, DEFAULT_AGENT, now_us()))
+            self.check(f"the chain of events is broken: {found}", not found)
         if self.outcome == "all":
             left = self.left(*self.operation.gone)
             self.check(f"left: {left}", not left)
