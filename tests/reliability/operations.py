@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,13 +94,13 @@ def passed(*words: str, now: str = NOW) -> Work:
     return lambda root: command(str(root), "reindex", "--now", now, *words)
 
 
-def told_to(*words: str, then: tuple[str, ...] = ()) -> Work:
+def told_to(*words: str, then: tuple[str, ...] = (), refuses: Collection[int] = (1,)) -> Work:
     """A command line, with what was prepared by its name, and one after it; the caller is told that it is done."""
 
     def work(root: Path) -> int:
         for line in filter(None, (words, then)):
             if code := command(str(root), *(word.format(**prepared(root)) for word in line)):
-                return REFUSED if code == 1 else code  # some of it could not be done
+                return REFUSED if code in refuses else code  # some of it could not be done
         Path("answer.json").write_text("{}")
         return 0
 
@@ -314,8 +314,9 @@ _ALL = (
     ),
     Operation(
         "migration from Signet", vaults.beside_signet,
-        told_to("migrate", "signet", "{from}", "--yes", "--now", NOW), ("migrate",), piecemeal=True, tidies=True,
-        gone=REMOVED_WORDS,
+        # A database of another program that cannot be read is refused as a wrong name is.
+        told_to("migrate", "signet", "{from}", "--yes", "--now", NOW, refuses=(1, 2)), ("migrate",),
+        piecemeal=True, tidies=True, gone=REMOVED_WORDS,
     ),
     # ── entities ──
     Operation("entity creation", vaults.garden, done(create), ("entity create",), piecemeal=True, tidies=True),
