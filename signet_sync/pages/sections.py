@@ -49,6 +49,10 @@ _ONLY_ASKED = late(r"^asked: .*?(?:$|; (?:answered|learned): )", re.IGNORECASE)
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
+# A page is rendered again with every change, and most of its texts stay the same.
+_kept = lru_cache(maxsize=4_000)
+
+
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
@@ -239,6 +243,7 @@ def clause(text: str, width: int) -> str:
     return shorten(text if len(text) <= width else ASKED.sub("", text), width)
 
 
+@_kept
 def statement_line(view: StatementView, today_us: int, *, named: bool = True) -> str:
     """Returns `… (agent) (lantern, Mar 28)`, after `next: ` or another label of its kind.
 
@@ -303,12 +308,13 @@ def section_of(kind: str) -> str:
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 
-@lru_cache(4_000)  # a page is rendered again with every change, and most of its texts stay the same
+@_kept
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     """Returns text fit for a list item: on one line, opening no block, containing no handle."""
     return inert(escape(_BLOCK.sub("", flatten(text, limit), 1)))
 
 
+@_kept
 def _cell(text: str, limit: int = NAME_LENGTH) -> str:
     return inert(page_cell(text, limit))
 

@@ -11,6 +11,7 @@ only on long runs of random letters, and a quarter under on random upper case an
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import lru_cache
 
 _CLASSES = (
     # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes are dropped,
@@ -82,6 +83,7 @@ for _class, _first, _last in _CLASSES:
     _CLASS_OF[_first : _last + 1] = _class * (_last + 1 - _first)
 
 
+@lru_cache(2_048)  # a page's lines are counted again with every page
 def estimate_tokens(text: str) -> int:
     """Estimates the tokens of cl100k in a text: 0 for the empty text, else at least 1; any text is accepted.
 
