@@ -47,7 +47,8 @@ def follow(vault: Vault, database: Database, agent: str, line: str, seen: set[st
     for one in ([handle[1]] if handle else []) + artifacts:
         document = expand(database, agent, one)
         transcript = document["transcript"] or {"excerpt": "", "path": None}
-        assert (document["node"]["text"] + transcript["excerpt"]).strip(), one
+        # A summary without a word is told by its label.
+        assert (document["node"]["text"] + transcript["excerpt"] + document["node"].get("label", "")).strip(), one
         for path in filter(None, (document["node"].get("path"), transcript["path"])):
             assert (vault / path).is_file(), (one, path)
 
