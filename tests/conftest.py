@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -37,6 +38,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A hook asks no agent for lines where `CI` is set: what the tests see must not depend on where they run.
 os.environ.pop("CI", None)
+
+# What a shell began in the background ignores Ctrl-C, and so do its children; those of the tests are told to end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = "/dev/shm"
 
