@@ -23,6 +23,8 @@ _DISPUTES = late(
     r"(?:work\w*|fail\w*|broken|happen\w*|fix\w*|help\w*)\b|\bsame (?:error|problem|issue|failure)\b",
     re.IGNORECASE,
 )
+# What the person asked last: they stopped it, or the session ended before it was done.
+STOPPED, UNFINISHED = "stopped: ", "unfinished: "
 _PLAN = late(r"Implement the following plan:\s+#+ +(?:Plan: *)?([^\n]+)", re.IGNORECASE)
 JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
 
@@ -120,8 +122,8 @@ def _tell_left(last: Turn, deeds: Deeds, own: Mapping[int, Sequence[str]]) -> st
     if len(stems(asked)) < 2:
         return ""
     if last.interrupted:
-        return f"stopped: {clip(asked, 12)}" if any(turn < last.number for turn in deeds.working_turns) else ""
-    return f"unfinished: {clip(asked, 12)}" if is_unfinished(last, deeds) else ""
+        return f"{STOPPED}{clip(asked, 12)}" if any(turn < last.number for turn in deeds.working_turns) else ""
+    return f"{UNFINISHED}{clip(asked, 12)}" if is_unfinished(last, deeds) else ""
 
 
 def _find_noted_outcome(turns: Sequence[Turn], fetched: Printed) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.digest.outcome import JOINT, Outcome, clip, outcome
+from signet_sync.digest.outcome import JOINT, STOPPED, UNFINISHED, Outcome, clip, outcome
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind
 from signet_sync.formats.lazy_pattern import late
@@ -158,7 +158,7 @@ def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; without any, what was asked."""
     request = _shorten(outcome.request, _ASKED)[0]
     # What was asked last and not done says more than what was asked first.
-    told = any(one.startswith(("stopped: ", "unfinished: ")) for one in outcome.results)
+    told = any(one.startswith((STOPPED, UNFINISHED)) for one in outcome.results)
     told = told or overlap(request, " ".join(outcome.results)) >= 0.5
     parts = _fitting(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
