@@ -123,7 +123,7 @@ class Interrupted(SignetSyncError):
     exit_code = 130
 
 
-def proposing(error: UsageError, names: Sequence[str]) -> UsageError:
+def add_suggestions(error: UsageError, names: Sequence[str]) -> UsageError:
     """Adds to an error which names may have been meant; returns it."""
     if names:
         error.suggestions = tuple(names)

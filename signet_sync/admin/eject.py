@@ -198,7 +198,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
 
 
 def _heads(root: str) -> list[str]:
-    pages = [head_page(agent_id) for agent_id in (DEFAULT_AGENT, *files.listing(root, "agents", ""))]
+    pages = [head_page(agent_id) for agent_id in (DEFAULT_AGENT, *files.list_names(root, "agents", ""))]
     return [path for path in pages if page_agent(path) is not None]
 
 

@@ -15,7 +15,7 @@ from signet_sync.errors import ConfigError, DatabaseError, extra_hint
 from signet_sync.settings.model_choice import LOCAL, MeaningChoice, ModelChoice
 from signet_sync.storage import durable
 from signet_sync.storage.locations import base
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 
 _MODEL, _TOKENS = "model.onnx", "tokenizer.json"
 _PATIENCE = 30.0  # seconds without a byte
@@ -123,7 +123,7 @@ def try_out(chosen: str, place: IndexPlace) -> str:
     model.embed([_TRIED[1]] * 8, 0.0)
     each = (time.process_time() - began) / 8
     try:
-        with reading(place) as database:
+        with open_index(place) as database:
             rows = store.passages(database)
     except DatabaseError:
         rows = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from signet_sync.capture import injections, spool
 from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.llm.token_budget import spent
+from signet_sync.llm.token_budget import read_spent
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
@@ -194,7 +194,7 @@ def _intake(folder: StateFolder) -> dict[str, Any]:
 
 def _tokens(root: str) -> dict[str, Any]:
     """Reports the tokens that language models took in all workspaces of the user, and how many a day may take."""
-    found = spent(base(), now_us())
+    found = read_spent(base(), now_us())
     if found is None:
         return {"today": 0, "last_30_days": 0, "daily": None, "trouble": None}
     from signet_sync.settings import model  # not for a status without a model

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.sync.read_only import IndexPlace, count_ids, reading
+from signet_sync.sync.read_only import IndexPlace, count_ids, open_index
 from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def recall(
 
         catch_up(place, agent)
     within = Within(agent, shared, Period(*period) if period else None, project)
-    with reading(place) as database:
+    with open_index(place) as database:
         beside = _harness_files(place, database, agent) if project is None and not shared else ()
         hits = recall_operations.recall(database, query, within, limit=limit, beside=beside)
         unknown = "" if hits else _unknown(database, agent)
@@ -79,7 +79,7 @@ def find_files(
     from signet_sync.recall.store.rows import Period
     from signet_sync.recall.store.session_list import files_with, transcripts_that
 
-    with reading(place) as database:
+    with open_index(place) as database:
         span = Period(*period) if period else None
         if commit or file:
             files = transcripts_that(database, agent, commit=commit, file=file, period=span, limit=limit)
@@ -90,7 +90,7 @@ def find_files(
 
 
 def _unknown(database: Database, agent: str) -> str:
-    error = counts.unknown(database, agent)
+    error = counts.make_unknown_error(database, agent)
     return "" if error is None else f"{error.message} — {error.hint}"
 
 
@@ -98,7 +98,7 @@ def expand(place: IndexPlace, agent: str, *, handle: str, budget: int, counted: 
     """Follows a handle to its node, the surroundings, and its words in the transcript."""
     from signet_sync.recall.expand import expand as follow
 
-    with reading(place) as database:
+    with open_index(place) as database:
         found = follow(database, agent, handle, budget)
     if counted and found["node"]["kind"] != "live":
         count_ids(place, agent, [found["node"]["id"]])
@@ -109,7 +109,7 @@ def open_session(place: IndexPlace, agent: str, *, session: str) -> Document:
     """Describes a session with its segments, paths and lineage."""
     from signet_sync.recall.open_session import describe
 
-    with reading(place) as database:
+    with open_index(place) as database:
         return describe(database, agent, session)
 
 
@@ -117,7 +117,7 @@ def list_sessions(place: IndexPlace, agent: str, *, limit: int) -> Document:
     """Lists the newest sessions."""
     from signet_sync.recall.store import session_list
 
-    with reading(place) as database:
+    with open_index(place) as database:
         found, more = session_list.page(database, agent, limit=limit)
     sessions = [{name: getattr(one, name) for name in _LISTED} for one in found]
     return {"sessions": sessions, "more": more}
@@ -143,7 +143,7 @@ def remember(place: IndexPlace, agent: str, *, text: str, tags: Sequence[str], *
     """Remembers a text; `waiting` says why no page shows it yet, `events` what happened on the way."""
     from signet_sync.memories import operations as memories_operations
 
-    with place.opened() as workspace:
+    with place.open_workspace() as workspace:
         done = memories_operations.remember(workspace, agent, text, tags=tuple(tags), **given)
         document = memories_operations.describe_remembered(done)
         return {"memory": document, "waiting": done.waiting, "events": list(workspace.events)}

@@ -121,7 +121,7 @@ def _is_away(run: Pass) -> bool:
     """
     if not journal.keys(run.workspace.state.journal):
         return True
-    away = not any(map(artifact_name, files.listing(run.workspace.root, MEMORY, "")))
+    away = not any(map(artifact_name, files.list_names(run.workspace.root, MEMORY, "")))
     return away and not run.request.accept_removals and counts.count_indexed(run.database) > 0
 
 

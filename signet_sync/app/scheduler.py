@@ -341,7 +341,7 @@ class Scheduler:
             self._plan("merge", MERGE_AFTER)
             logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
         self._update_state(outcome)
-        if outcome.cliff is None and passes.anything_waits(database):
+        if outcome.cliff is None and passes.has_waiting(database):
             self._plan("backlog", 0.0)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.note_change()

@@ -54,9 +54,9 @@ class Incoming:
 
 @contextmanager
 def read_backup(source: str) -> Iterator[Incoming]:
-    """Reads the rows of a backup. Raises what `backup.opened` raises."""
+    """Reads the rows of a backup. Raises what `native_backup.open_backup` raises."""
     with closing(Database(":memory:")) as rows:
-        with native_backup.opened(source) as kept, rows.transaction():
+        with native_backup.open_backup(source) as kept, rows.transaction():
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
                 native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
@@ -117,7 +117,7 @@ def _drop_sessions(incoming: Incoming, tombstones: Sequence[Tombstone], now_us: 
     incoming.left_out["removed_sessions"] += sum(len(ids) for _, _, ids in found)
     incoming.agents |= {agent_id for agent_id, _, _ in found}
     # For sessions that another tombstone covers under a different name.
-    names = (tombstones_store.name_tombstone(*scope[:2], iso(now_us)).changed(session_ids=scope[2]) for scope in found)
+    names = (tombstones_store.name_tombstone(*scope[:2], iso(now_us)).replace(session_ids=scope[2]) for scope in found)
     removals.remove_covered(rows, [*tombstones, *names], erasers)
 
 
@@ -133,7 +133,7 @@ def _list_going(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: i
     """Yields the files here that imported tombstones cover."""
     counting = Tombstones(tombstones)
     judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us))
-    for name in files.listing(workspace.root, MEMORY, "") if counting else ():
+    for name in files.list_names(workspace.root, MEMORY, "") if counting else ():
         path = f"{MEMORY}/{name}"
         if find_carried_token(name) in counting.tokens:
             found = files.read(workspace.root, path, workspace.settings.max_file_bytes)

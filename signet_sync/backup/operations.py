@@ -50,7 +50,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> tuple[str, 
         else:
             path = os.path.abspath(target)
             about = {"workspace": workspace.state.key, "made_at": iso(now_us)}
-            with durable.replacing(path, native_backup.is_backup) as temporary:
+            with durable.replace_file(path, native_backup.is_backup) as temporary:
                 native_backup.write(workspace.database, temporary, about, whole=True)
     return path, rows
 
@@ -100,7 +100,7 @@ def list_backups(folder: state_dir.StateFolder) -> list[dict[str, Any]]:
         status = os.stat(path)
         made_at, rows, trouble = iso(status.st_mtime_ns // 1000), dict[str, int](), None
         try:
-            with native_backup.opened(path) as kept:
+            with native_backup.open_backup(path) as kept:
                 made_at, rows = kept.about.get("made_at", made_at), kept.counts()
         except DatabaseError as error:
             trouble = error.message
@@ -183,7 +183,7 @@ def take_over(workspace: Workspace, other: state_dir.StateFolder, now_us: int) -
     stays. Raises `WorkspaceError`, `DatabaseError`, `OSError`.
     """
     own = workspace.state
-    with state_dir.workspace_held(own, 60.0):
+    with state_dir.hold_workspace(own, 60.0):
         if os.path.isdir(other.path):
             try:
                 with state_dir.run_lock(other), state_dir.workspace_lock(other):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
-from signet_sync.formats.body import well_formed
+from signet_sync.formats.body import fix_surrogates
 from signet_sync.host.repository import resolve, small_text
 from signet_sync.storage.database.connection import Database
 
@@ -45,7 +45,7 @@ def harness_files(database: Database, agent_id: str, root: str) -> Iterator[Harn
     newest = sorted(seen.items(), key=lambda one: (-one[1][0], one[0]))
     for path, (at_us, harness) in newest[:_MOST_FILES]:
         with suppress(OSError):
-            yield HarnessFile(harness, well_formed(path), at_us, well_formed(small_text(path, _LARGEST) or ""))
+            yield HarnessFile(harness, fix_surrogates(path), at_us, fix_surrogates(small_text(path, _LARGEST) or ""))
 
 
 def _paths(database: Database, agent_id: str) -> Iterator[tuple[str, str]]:

@@ -247,7 +247,7 @@ class _HookEvent:
         found = self.context(HookSession(self.root, self.folder, database, *names), words, source, budget)
         self.record = found.record if self.later else self.record
         if text := found.text if self.later else found.record():
-            self.printed.append(self.facts.printed(name, text))
+            self.printed.append(self.facts.format_output(name, text))
 
     def _read_moment(self) -> Moment | None:
         """Returns the files or the command that a tool is called with, and its error; None for any other tool."""

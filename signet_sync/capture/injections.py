@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.storage import state_dir
-from signet_sync.storage.durable import READ, private_folder, publish, read_with_sum, sync_folder, unlink, with_sum
+from signet_sync.storage.durable import READ, add_sum, private_folder, publish, read_with_sum, sync_folder, unlink
 from signet_sync.storage.locations import StateFolder, write_program
 from signet_sync.text.phrases import QUOTED
 
@@ -105,7 +105,7 @@ def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) 
         yield record
         if record.document() != before:
             record.at = time.time()
-            os.close(publish(path, with_sum(record.document()), durable=False))
+            os.close(publish(path, add_sum(record.document()), durable=False))
 
 
 def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
@@ -143,7 +143,7 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
                 for some in (record.at_start, record.at_prompts)
             )
             if record.document() != before:
-                os.close(publish(path, with_sum(record.document()), durable=False))
+                os.close(publish(path, add_sum(record.document()), durable=False))
                 os.utime(path, (record.at, record.at))
         sync_folder(folder.injected)
 

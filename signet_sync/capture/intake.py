@@ -44,7 +44,7 @@ def run_capture(workspace: Workspace, *, now_us: Callable[[], int], sweep: bool 
     while waiting:
         try:
             with state_dir.intake_lock(workspace.state):
-                with intake.pages_at_end():
+                with intake.defer_pages():
                     of_session: dict[tuple[str | None, ...], list[Job]] = {}
                     for job in due(workspace, now_us()):  # the session that waits longest comes first
                         names = job.agent_id, job.harness, job.session_id, job.transcript_path
@@ -85,9 +85,9 @@ class Intake:
         self.captured: list[CaptureResult] = []
         self.failed: list[str] = []
 
-    def pages_at_end(self) -> AbstractContextManager[None]:
+    def defer_pages(self) -> AbstractContextManager[None]:
         """Publishes pages once for many transcripts; while a model is asked about one, the pages show the others."""
-        return engine.pages_at_end(self.workspace, self.now_us) if self.propose is None else nullcontext()
+        return engine.defer_pages(self.workspace, self.now_us) if self.propose is None else nullcontext()
 
     def process_session(self, jobs: Sequence[Job]) -> None:
         """Processes the jobs of one session, of which the last one covers the others."""

@@ -26,7 +26,7 @@ from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
 from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.storage.locations import now_us as clock_us
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -155,7 +155,7 @@ def catch_up(place: IndexPlace, agent_id: str) -> None:
     """
     folder, instant = place.state(), clock_us()
     with suppress(SignetSyncError, OSError, apsw.Error):
-        with reading(place) as database:
+        with open_index(place) as database:
             seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
             changed = [one for one in list_changed(seen, instant) if one[0].agent_id == agent_id]
         moved = [
@@ -164,7 +164,7 @@ def catch_up(place: IndexPlace, agent_id: str) -> None:
         if not moved:
             return
         left = _MOST_READ
-        with place.opened() as workspace:
+        with place.open_workspace() as workspace:
             workspace.database.connection.set_busy_timeout(_MOMENT_MS)
             for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
                 # Most of a database belongs to other sessions.

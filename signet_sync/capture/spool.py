@@ -28,12 +28,12 @@ from signet_sync.storage.durable import (
     DAY,
     READ,
     TEMPORARY,
+    add_sum,
     private_folder,
     publish,
     read_with_sum,
     sync_folder,
     unlink,
-    with_sum,
 )
 
 TYPE_CHECKING = False
@@ -102,7 +102,7 @@ def put(folder: str, job: Job) -> Job:
 
 
 def _write(job: Job, *, durable: bool = True) -> None:
-    handle = publish(job.place, with_sum(job.document()), durable=durable)
+    handle = publish(job.place, add_sum(job.document()), durable=durable)
     job.mark = _mark(os.fstat(handle))
     os.close(handle)
 

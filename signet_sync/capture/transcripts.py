@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.reader import TOO_LONG
 from signet_sync.errors import HarnessError
-from signet_sync.formats.body import well_formed
+from signet_sync.formats.body import fix_surrogates
 from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
@@ -41,7 +41,7 @@ class TranscriptSource(NamedTuple):
     @property
     def place(self) -> str:
         """Returns the path in a form that a row can store: a name need not be UTF-8."""
-        return display(self.path) if self.path != well_formed(self.path) else self.path
+        return display(self.path) if self.path != fix_surrogates(self.path) else self.path
 
 
 def sources(harness: str, environ: Environ = os.environ, where: str | None = None) -> list[TranscriptSource]:

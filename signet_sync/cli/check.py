@@ -15,7 +15,7 @@ from signet_sync.cli.parsing import Group, OfWorkspace, command
 from signet_sync.cli.reindex import show_counts, show_problems
 from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import reading
+from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store.violations import list_accepted_gone, list_open
 from signet_sync.text.phrases import count_noun
 
@@ -76,13 +76,13 @@ def list_(context: Context, path: str | None, accepted: bool) -> None:
         from signet_sync.integrity.operations import difference  # slow import, which the list does without
 
         limit = context.settings().max_file_bytes
-        with reading(context.place()) as database:
+        with open_index(context.place()) as database:
             text = difference(database, context.root, path, limit).unified()
         if not text and not context.as_json:
             context.say("the texts differ only in what is never shown: secrets, control characters, line endings")
         context.answer({"path": path, "diff": text}, partial(click.echo, text, nl=False))
         return
-    with reading(context.place()) as database:
+    with open_index(context.place()) as database:
         gone, found = (list_accepted_gone(database), []) if accepted else ([], list_open(database))
 
     def show_accepted() -> None:

@@ -168,7 +168,7 @@ def status(context: Context, harness: str) -> None:
     for condition in hooks_install.conditions(context.root, names):
         count, last = read.get(condition.harness, (0, None))
         own = {
-            "installed": condition.installed,
+            "installed": condition.is_installed,
             "missing": condition.missing if condition.events else [],
             "asks": condition.asks or None,
             "mcp": _describe_server(condition.server),

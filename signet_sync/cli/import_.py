@@ -89,7 +89,7 @@ def bring(
     propose = proposer(settings, os.environ)
     with context.opened(settings=settings) as workspace, context.progress(harness) as advance:
         done = intake.Intake(workspace, lambda: context.now_us, propose)
-        with done.pages_at_end():
+        with done.defer_pages():
             for number, source in enumerate(sources, 1):
                 if not again and (known := intake.outcome_of(workspace.database, source, agent)):
                     skipped.append({"path": source.path, "reason": known})
@@ -187,9 +187,9 @@ def restore(context: Context, session: str, harness: str) -> None:
     nor what was redacted or left out.
     """
     from signet_sync.capture.restore import restore as write
-    from signet_sync.sync.read_only import reading
+    from signet_sync.sync.read_only import open_index
 
-    with reading(context.place()) as database:
+    with open_index(context.place()) as database:
         done = write(database, context.agent, session, harness, os.getcwd())
     lost = [("redaction", done["redacted"]), ("image", done["images"]), ("cut result", done["cut"])]
     missing = ", ".join(["thinking", *(count_noun(number, name) for name, number in lost if number)])

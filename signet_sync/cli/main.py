@@ -12,7 +12,7 @@ import click
 
 from signet_sync import __version__
 from signet_sync.cli.parsing import EVERYWHERE, SHARED, Program, UnknownCommand, alike
-from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, add_suggestions
 from signet_sync.formats.body import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY, display
@@ -283,7 +283,7 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
     hint = f"see {command} --help"
     if isinstance(error, click.NoSuchOption):
         meant = alike(error.option_name, error.possibilities or ())
-        return proposing(UsageError(error.message.removesuffix("."), hint=hint), meant)
+        return add_suggestions(UsageError(error.message.removesuffix("."), hint=hint), meant)
     # click lists choices on separate lines.
     return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
 

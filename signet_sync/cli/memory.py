@@ -138,9 +138,9 @@ statements = Group("statements", help=_STATEMENTS)
 def list_(context: Context) -> None:
     """List what was said to be done or not true, by whom and when; the newest first."""
     from signet_sync.recall import pinning
-    from signet_sync.sync.read_only import reading
+    from signet_sync.sync.read_only import open_index
 
-    with reading(context.place()) as database:
+    with open_index(context.place()) as database:
         found = pinning.list_marked(database, context.root, context.agent)
 
     def show() -> None:
@@ -181,12 +181,12 @@ for _name, _given in _WORDS.items():
 @click.option("--remove", is_flag=True, help="Remove its pin.")
 def pin(context: Context, handle: str | None, remove: bool) -> None:
     from signet_sync.recall import pinning
-    from signet_sync.sync.read_only import reading
+    from signet_sync.sync.read_only import open_index
 
     if handle is None:
         if remove:
             raise click.UsageError("--remove needs a HANDLE")
-        with reading(context.place()) as database:
+        with open_index(context.place()) as database:
             found = pinning.list_pins(database, context.agent)
 
         def show() -> None:

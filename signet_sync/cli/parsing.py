@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.commands import COMMANDS, GROUPS, INSTEAD
-from signet_sync.errors import UsageError, proposing
+from signet_sync.errors import UsageError, add_suggestions
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.locations import make_relative, now_us
 
@@ -222,7 +222,7 @@ class Group(_Described, click.Group):
                 one for one in self.list_commands(ctx) if one not in self.commands or not self.commands[one].hidden
             ]
             meant = [f"{words} {one}".strip() for one in alike(args[0], shown)]
-            raise UnknownCommand(proposing(UsageError(message, hint=hint), meant), ctx)
+            raise UnknownCommand(add_suggestions(UsageError(message, hint=hint), meant), ctx)
         return super().resolve_command(ctx, args)
 
 

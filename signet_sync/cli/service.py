@@ -55,7 +55,7 @@ def install(context: Context) -> int:
     Where neither systemd nor launchd answers nothing is written, and the exit code is 1.
     """
     done = services.install(**unit_of(context))
-    context.answer(asdict(done) | {"lingering": systemd.lingering(os.environ)}, lambda: _show_change(done))
+    context.answer(asdict(done) | {"lingering": systemd.is_lingering(os.environ)}, lambda: _show_change(done))
     return 0 if done.path else 1
 
 

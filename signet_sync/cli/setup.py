@@ -164,7 +164,7 @@ def _look_at_hooks(context: Context) -> Step:
         if one.events and not hooks_install.is_fed(one, root) and hooks_install.feeds_a_folder(one):
             moving = context.command_line(f"hooks install {one.harness}")
             left.append(f"{one.harness} feeds another workspace, {one.workspace or '~/.agents'}; to move it: {moving}")
-        elif one.installed and hooks_install.is_fed(one, root):
+        elif one.is_installed and hooks_install.is_fed(one, root):
             connected.append(one.harness)
             left += [f"{one.harness}: {problem.message}: {problem.hint}" for problem in one.problems]
         else:

@@ -13,7 +13,7 @@ from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of
-from signet_sync.text.digest_mark import Status, mark_chosen_by_model, opening, says_nothing
+from signet_sync.text.digest_mark import Status, make_opening, mark_chosen_by_model, says_nothing
 from signet_sync.text.sentences import (
     MAX_WORDS,
     MIN_WORDS,
@@ -53,7 +53,7 @@ def summary(
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    made = opening(project, harness, found.status, headless=headless, looks_up=looks_up)
+    made = make_opening(project, harness, found.status, headless=headless, looks_up=looks_up)
     sections = [f"# {title}", mark_chosen_by_model(made) if found.chosen else made]
     for name, lines in _sections(found, project):
         if lines:

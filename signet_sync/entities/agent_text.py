@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import CONTROLS, drop_unseen, normalize, well_formed
+from signet_sync.formats.body import CONTROLS, drop_unseen, fix_surrogates, normalize
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten, page_line, unescape
@@ -66,7 +66,7 @@ def fit(text: str) -> SafeText:
     """
     _refuse_long(text)
     # Without control and invisible characters, and blank lines and indentation at its start.
-    visible = drop_unseen(_CONTROL.sub(" ", normalize(well_formed(text))))
+    visible = drop_unseen(_CONTROL.sub(" ", normalize(fix_surrogates(text))))
     fitted = normalize(visible).lstrip(" \t\n")
     if not fitted:
         raise _empty()

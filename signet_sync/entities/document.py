@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.entities.agent_text import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import normalize, text_sha256, well_formed
+from signet_sync.formats.body import fix_surrogates, normalize, text_sha256
 from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, shapes
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split, unknown_entries
 from signet_sync.text.sentences import escape, unescape
@@ -393,7 +393,7 @@ def _as_read(value: object) -> Any:
     """Returns a value as it will be read back: numbers are text, an empty sequence is None."""
     if isinstance(value, (list, tuple)):
         return [_as_read(item) for item in value] or None
-    return None if value is None else well_formed(str(value))
+    return None if value is None else fix_surrogates(str(value))
 
 
 def _unify(text: str) -> str:

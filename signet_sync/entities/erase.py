@@ -82,7 +82,7 @@ def _find_removed(repo: EntityRepository, paths: Iterable[str], needles: Iterabl
         sieve = Sieve(words)
 
         def holds(text: str) -> bool:
-            return bool(sieve.caught(text.encode("utf-8", "surrogateescape")))
+            return bool(sieve.find(text.encode("utf-8", "surrogateescape")))
 
         return holds, [one for one in repo.log.events() if one.text is not None and holds(canonical(one.text))]
 

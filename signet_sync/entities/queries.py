@@ -19,7 +19,7 @@ from signet_sync.formats.entity_paths import FILES, EntityPlace, Finding, Kind, 
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.workspace import Workspace
 
 # ── proposals ──
@@ -126,9 +126,9 @@ class EntityView(NamedTuple):
 def open_read_only(place: IndexPlace, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
     """Opens an agent's entities over a read-only index.
 
-    Raises as `sync.read_only.reading`, and `UsageError` for an invalid agent name.
+    Raises as `sync.read_only.open_index`, and `UsageError` for an invalid agent name.
     """
-    with reading(place) as database:
+    with open_index(place) as database:
         workspace = Workspace(place.root, place.settings(), place.state(), database, touch_nothing=True)
         yield EntityRepository(workspace, agent_id, now_us)
 

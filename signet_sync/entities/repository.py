@@ -158,7 +158,7 @@ class EventLog:
         bytes.
         """
         added = False
-        for name in sorted(files.listing(self.root, self._folder, "")):
+        for name in sorted(files.list_names(self.root, self._folder, "")):
             path = f"{self._folder}/{name}"
             page = parse_ledger_page(original_of(path) or "")
             if page is None:
@@ -283,7 +283,7 @@ class EntityRepository:
         found: dict[str, list[EntityPlace]] = {}
         for kind in KINDS:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
-            for name in files.listing(self.workspace.root, folder, ""):
+            for name in files.list_names(self.workspace.root, folder, ""):
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None and (ids is None or place.id in ids):
                     found.setdefault(place.id, []).append(place)

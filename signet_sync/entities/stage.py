@@ -134,7 +134,7 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
     database, pages = workspace.database, _log_pages(workspace.root, agent_id)
     if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
         return
-    if tombstones_store.any_removed(database):
+    if tombstones_store.has_removals(database):
         # Removed text came back, from a backup or another machine: this pass scrubs it again.
         found = [files.read(workspace.root, path, PAGE_LIMIT) for path in (*moved, *pages)]
         named = (tombstones_store.find_named(database, agent_id, one.raw) for one in found if isinstance(one, Found))
@@ -176,7 +176,7 @@ def entities_folder(agent_id: str) -> str:
 
 def agents(root: str) -> list[str]:
     """Lists agents that have an entities folder, `default` first."""
-    named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name) and name != DEFAULT_AGENT)
+    named = (one for one in files.list_names(root, "agents", "") if AGENT_ID.fullmatch(one) and one != DEFAULT_AGENT)
     return [agent_id for agent_id in (DEFAULT_AGENT, *named) if has_folder(root, agent_id)]
 
 
@@ -205,4 +205,4 @@ def _scan(root: str, agent_id: str) -> dict[str, Signature]:
 def _log_pages(root: str, agent_id: str) -> dict[str, Signature]:
     """Returns path and signature of the pages of an agent's event log; reads none of them."""
     where = f"{entities_folder(agent_id)}/ledger"
-    return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])
+    return files.signatures(root, [f"{where}/{name}" for name in files.list_names(root, where, "")])

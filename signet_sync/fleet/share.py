@@ -23,7 +23,7 @@ from signet_sync.storage.database import tables as database_tables
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.index_records import KINDS, weight
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.reading import scan
 from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.workspace import Request, Workspace
@@ -84,9 +84,9 @@ def share_own(
             return answer([(name, "ok", "", {"shared": "withdrawn"})]) | {"url": tables.url, "removals": None}
         if enforces:
             told = {"workspace": name, "version": __version__}
-            opened_here, read = place.opened, partial(reading, place)
+            opened_here, read = place.open_workspace, partial(open_index, place)
             removed = removals.enforce(tables, share, read, opened_here, now_us, accept=accept, **told)
-        with reading(place) as database:
+        with open_index(place) as database:
             state, done = _write(tables, share, database, name, holds, now_us, enforces=enforces)
     return answer([(name, state, "", {"shared": done})]) | {"url": tables.url, "removals": removed}
 

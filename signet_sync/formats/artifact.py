@@ -192,7 +192,7 @@ class _FileModel:
     def __hash__(self) -> int:
         return hash(tuple(vars(self).values()))
 
-    def changed(self, **values: Any) -> Self:
+    def replace(self, **values: Any) -> Self:
         """Returns the same with other values."""
         return type(self)(vars(self) | values)
 
@@ -316,11 +316,11 @@ class Tombstone(_FileModel):
         files = {*other.removed_paths} <= {*self.removed_paths}
         return wider and files and other.removed_at.micros <= self.removed_at.micros
 
-    def joined(self, other: "Tombstone") -> "Tombstone":
+    def join(self, other: "Tombstone") -> "Tombstone":
         """Joins two of the same token, equally on every machine: the later one, covering what both cover."""
         later = max(self, other, key=lambda tombstone: (tombstone.removed_at.micros, tombstone.reason))
         everything = not (self.session_ids and other.session_ids)
-        return later.changed(
+        return later.replace(
             removed_paths=tuple(sorted({*self.removed_paths, *other.removed_paths})),
             session_ids=() if everything else tuple(sorted({*self.session_ids, *other.session_ids})),
         )

@@ -37,14 +37,14 @@ def utf8(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return well_formed(text).encode("utf-8")
+        return fix_surrogates(text).encode("utf-8")
 
 
 _PAIR = late("[\ud800-\udbff][\udc00-\udfff]")
 _LONE = late("[\ud800-\udfff]")
 
 
-def well_formed(text: str) -> str:
+def fix_surrogates(text: str) -> str:
     """Replaces every lone surrogate by U+FFFD, as UTF-8 encoders of JavaScript do."""
     try:
         text.encode()
@@ -95,7 +95,7 @@ _BARE = (
 _ASCII = bytes(range(128))
 
 
-def beyond_ascii(text: str) -> str:
+def find_non_ascii(text: str) -> str:
     """Returns the different characters beyond ASCII of a text: what is asked of them is not asked of a long text."""
     if text.isascii():
         return ""
@@ -105,7 +105,7 @@ def beyond_ascii(text: str) -> str:
 
 def drop_unseen(text: str, *, on_a_page: bool = False) -> str:
     """Removes what nobody sees, but for joiners between letters beyond ASCII and (not `on_a_page`) selectors."""
-    beyond, unseen = beyond_ascii(text), _UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN
+    beyond, unseen = find_non_ascii(text), _UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN
     if unseen.search(beyond):
         text = unseen.sub("", text)
     return _BARE_JOINERS.sub("", text) if any(map(beyond.__contains__, JOINERS + SELECTORS)) else text

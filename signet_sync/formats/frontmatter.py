@@ -14,7 +14,7 @@ from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from signet_sync.formats.body import normalize, utf8, well_formed
+from signet_sync.formats.body import fix_surrogates, normalize, utf8
 from signet_sync.formats.lazy_pattern import late
 
 HEAD_LIMIT = 64 * 1024
@@ -148,7 +148,7 @@ def read_written(head: str) -> dict[str, Value] | None:
             if end != len(value):
                 return None
             if "\\u" in value:
-                scalar = well_formed(scalar)
+                scalar = fix_surrogates(scalar)
         elif value == "null":
             scalar = None
         elif value in ("true", "false") or _NUMBER.fullmatch(value):
@@ -214,7 +214,7 @@ def _make_line_safe(line: str) -> str:
         text, end = _scanstring(match[2], 1, True)
     except ValueError:
         return line
-    return f"{match[1]} {scalar_text(well_formed(text))}" if end == len(match[2]) else line
+    return f"{match[1]} {scalar_text(fix_surrogates(text))}" if end == len(match[2]) else line
 
 
 class _Walker:
@@ -231,7 +231,7 @@ class _Walker:
             self._plain(event)
             # A plain scalar has no style: None in the Python parser, "" in the C one.
             null = not event.style and event.value in _NULLS and not self._awaits_key()
-            self._put(None if null else well_formed(event.value), is_key=True)
+            self._put(None if null else fix_surrogates(event.value), is_key=True)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._plain(event)
             if len(self._stack) >= MAX_DEPTH:

@@ -59,7 +59,7 @@ def place_of(node_id: str, length: int) -> int:
     return max(min(steps * place_step(length), length - 1), 0)
 
 
-def beginning(node_id: str) -> str:
+def row_id_of(node_id: str) -> str:
     """Returns the id under which a node has its row: for a place in a transcript that of its beginning."""
     return make_place_id(node_id, 0, 0) if node_id.startswith("k-") else node_id
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import js_trim, text_sha256, utf8, well_formed
+from signet_sync.formats.body import fix_surrogates, js_trim, text_sha256, utf8
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, normalize_path
 
@@ -58,7 +58,7 @@ def is_excluded(project: str | None, patterns: Sequence[str], environ: Mapping[s
 
 def storable_text(text: str) -> str:
     """Returns what UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
-    return well_formed(text).replace("\0", "\ufffd")
+    return fix_surrogates(text).replace("\0", "\ufffd")
 
 
 def agent_for(places: Iterable[str], environ: Mapping[str, str], projects: Sequence[str]) -> str:

@@ -32,14 +32,14 @@ def normalize_path(path: str) -> str:
     return path if path.isascii() else normalize("NFC", path)
 
 
-def running_session(path: str | None) -> str | None:
+def name_running_session(path: str | None) -> str | None:
     """Returns the name of the running session that the source of a statement is; None if that is an artifact."""
     return path.removeprefix(RUNNING) if path is not None and path.startswith(RUNNING) else None
 
 
 def file_of(path: str | None) -> str | None:
     """Returns the path of what states a statement if that is a file; None for a running session."""
-    return path if running_session(path) is None else None
+    return path if name_running_session(path) is None else None
 
 
 def agent_folder(agent_id: str) -> str:

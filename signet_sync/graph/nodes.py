@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.handle import Letter, beginning, id_of
+from signet_sync.formats.handle import Letter, id_of, row_id_of
 from signet_sync.formats.paths import normalize_path
 from signet_sync.sync.index_records import KINDS, weight
 from signet_sync.text import chunking
@@ -139,7 +139,7 @@ def _node(source: ArtifactText, thread_id: str | None, place: int) -> GraphNode:
     node_id = id_of(letter, *session, source.source_kind, source.captured_us, *([place] if place else ()))
     said = chunking.first_words(source.content) if source_type == "chunk" else flatten(source.sentence)
     return GraphNode(
-        source.agent_id, beginning(node_id), "session", source_type, 0, source.source_path, thread_id, *session[1:],
+        source.agent_id, row_id_of(node_id), "session", source_type, 0, source.source_path, thread_id, *session[1:],
         *span_of(source), 0, len(source.content), said or NO_WORDS, None,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from signet_sync.recall.store.references import owns_path
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.files import require_root
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.store import sessions
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
@@ -167,7 +167,7 @@ def list_visible_commits(place: IndexPlace, agent_id: str, limit: int, *, with_d
                 shown.append("\n".join((f"@@{numbers.partition('@@')[0]}@@", *kept)))
         return "\n".join((*shown, "")) if len(shown) > 1 else ""
 
-    with reading(place) as database:
+    with open_index(place) as database:
         found = list_commits(place.root, limit, with_diff=with_diff, visible=show_patch)
         commits = [_show_commit(database, agent_id, commit) for commit in found.commits]
     return found._replace(commits=commits)

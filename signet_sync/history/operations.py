@@ -188,7 +188,7 @@ def _commit(
     settings, root, key = workspace.settings, workspace.root, workspace.state.key
     if not settings.history_enabled:
         return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
-    if tombstones_store.any_removed(workspace.database):
+    if tombstones_store.has_removals(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
     try:

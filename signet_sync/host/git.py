@@ -67,7 +67,7 @@ def log_since(folder: str, at_us: int, until: float) -> tuple[list[Logged], bool
     return found, whole and len(found) < _COMMITS
 
 
-def gone_branches(folder: str, made: Collection[tuple[str, str]], until: float) -> set[tuple[str, str]]:
+def find_gone_branches(folder: str, made: Collection[tuple[str, str]], until: float) -> set[tuple[str, str]]:
     """Returns those of some commits, by branch and name, that are here on no branch, and whose branch is gone."""
     apart = "--not", "HEAD", "--branches", "--remotes", "--tags"
     told, whole = _ask(folder, until, "rev-list", "--ignore-missing", *(name for _, name in made), *apart)

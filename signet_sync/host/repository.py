@@ -71,7 +71,7 @@ def list_standing(cwd: str, branches: Collection[str], trees: Collection[str]) -
     None of these paths is opened: git's own lists of them are.
     """
     try:
-        found = _found(cwd)
+        found = _find_top(cwd)
         if found is None:
             return set()
         common, named = _common_folder(found[1], found[0]), {one for one in branches if _BRANCH.fullmatch(one)}
@@ -90,7 +90,7 @@ def list_standing(cwd: str, branches: Collection[str], trees: Collection[str]) -
 
 
 def _resolve(cwd: str) -> Repository | None:
-    found = _found(cwd)
+    found = _find_top(cwd)
     if found is None:
         return None
     top, folder, path = found
@@ -103,7 +103,7 @@ def _resolve(cwd: str) -> Repository | None:
     return Repository(os.path.realpath(root), origin_of(url) if url else None, path, _branch(folder))
 
 
-def _found(cwd: str) -> tuple[str, str, str] | None:
+def _find_top(cwd: str) -> tuple[str, str, str] | None:
     """Returns the top of a folder's working tree, git's folder of it, and the path inside. Raises `OSError`."""
     if not cwd.startswith("/") or len(cwd) > LENGTH or not cwd.isprintable() or not os.path.isdir(cwd):
         return None

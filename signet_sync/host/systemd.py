@@ -85,7 +85,7 @@ def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, s
     answer = _call(environ, "restart", unit, timeout=_START_TIMEOUT)
     if not done.record(answer, _command("status", unit), f"started {unit}"):
         done.by_hand.append(f"journalctl --user -e -u {unit}")
-    if not lingering(environ):
+    if not is_lingering(environ):
         done.by_hand += [
             "# it runs while you are logged in; lingering lets it run from boot on and after logging out:",
             shlex.join(["loginctl", "enable-linger", user_name()]),
@@ -129,7 +129,7 @@ def answers(environ: Mapping[str, str]) -> bool:
     return _call(environ, "show", "--property=Version").ok
 
 
-def lingering(environ: Mapping[str, str]) -> bool | None:
+def is_lingering(environ: Mapping[str, str]) -> bool | None:
     """Returns whether this user's services run without a login; None if logind is not available."""
     answer = call(["loginctl", "show-user", user_name(), "--property=Linger"], environ)
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None

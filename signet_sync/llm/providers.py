@@ -58,7 +58,7 @@ class _Refused(ProviderError):
 
 
 @contextmanager
-def _metered(budget: TokenBudget | None, most: int) -> Iterator[Callable[[int], None]]:
+def _reserve_tokens(budget: TokenBudget | None, most: int) -> Iterator[Callable[[int], None]]:
     """Sets tokens aside for a call; gives what corrects them. Raises `BudgetSpent`.
 
     What was asked may have been worked on, even if no answer came back: then the reservation stays.
@@ -97,14 +97,14 @@ class CommandProvider:
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
         system = f"{MODEL_MARK}\n{system}"
-        with _metered(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
+        with _reserve_tokens(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
             answer = self._answer(system, prompt)
             settle(prompt_tokens((system, prompt)) + estimate_tokens(answer))
         return answer
 
     def _answer(self, system: str, prompt: str) -> str:
         deadline = time.monotonic() + self.timeout
-        with self._started() as process:
+        with self._run_program() as process:
             try:
                 answer = _exchange(process, f"{system}\n\n{prompt}\n".encode("utf-8", "replace"), deadline)
                 status = process.wait(max(0.0, deadline - time.monotonic()))
@@ -116,7 +116,7 @@ class CommandProvider:
         return answer.decode("utf-8", "replace")
 
     @contextmanager
-    def _started(self) -> Iterator[subprocess.Popen[bytes]]:
+    def _run_program(self) -> Iterator[subprocess.Popen[bytes]]:
         try:
             process = subprocess.Popen(
                 [os.path.expanduser(self.command[0]), *self.command[1:]],
@@ -220,7 +220,7 @@ class HttpProvider:
             # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
             limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
             document |= {"messages": [{"role": "system", "content": system}, asked], limit: max_tokens}
-        with _metered(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
+        with _reserve_tokens(self.budget, prompt_tokens((system, prompt)) + max_tokens) as settle:
             raw = self.post(path, document, limit=ANSWER_LIMIT)
             settle(_usage(raw) or prompt_tokens((system, prompt)) + estimate_tokens(raw.decode("utf-8", "replace")))
         return _content(raw)

@@ -115,7 +115,7 @@ class TokenBudget:
         state_dir.write_json(self.path, document, durable=True)
 
 
-def spent(folder: str, instant: int) -> Spent | None:
+def read_spent(folder: str, instant: int) -> Spent | None:
     """Returns what was spent until an instant; None if no model was ever asked. Writes nothing, takes no lock."""
     budget = TokenBudget(folder, 0)
     if not os.path.lexists(budget.path):

@@ -269,7 +269,7 @@ def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning
 
     from signet_sync.privacy import remove
 
-    with memory.place.opened() as workspace:
+    with memory.place.open_workspace() as workspace:
         done = remove.forget(workspace, memory.agent_id, id, now_us())
         return remove.forgotten_document(done), done.waiting or None
 
@@ -297,7 +297,7 @@ def memory_note(
     said, more = [], None
     words: list[tuple[str, Mark]] = [*((one, "done") for one in done), *((one, "withdrawn") for one in withdrawn)]
     if words:
-        with memory.place.opened() as workspace:
+        with memory.place.open_workspace() as workspace:
             for one, status in words:
                 said.append(pinning.mark(workspace, memory.agent_id, one, status, now_us(), by_agent=True))
             more = said[-1].waiting or None
@@ -328,7 +328,7 @@ def memory_checkpoint(
     """
     from signet_sync.history import operations
 
-    with memory.place.opened() as workspace:
+    with memory.place.open_workspace() as workspace:
         done = operations.checkpoint(workspace, memory.agent_id, note, now_us())
     # Files that were left out may be another agent's.
     return {name: value for name, value in done.document().items() if name != "skipped_files"}, done.hint or None
@@ -388,7 +388,7 @@ def entity_create(
     """Create an entity, once entity_read shows that there is none."""
     from signet_sync.entities import operations
 
-    with memory.place.opened() as workspace:
+    with memory.place.open_workspace() as workspace:
         made = operations.create(
             workspace, memory.agent_id, kind, title, relation=type, between=between, actor="agent", now_us=now_us()
         )
@@ -418,7 +418,7 @@ def entity_edit(
 
     grounds: dict[str, Any] = {"rationale": rationale, "evidence": evidence, "propose": propose, "expect": expect}
     act = operations.append if append else operations.set_section
-    with memory.place.opened() as workspace:
+    with memory.place.open_workspace() as workspace:
         made = act(
             workspace, memory.agent_id, id, section, text, **grounds, reason=reason, actor="agent", now_us=now_us()
         )

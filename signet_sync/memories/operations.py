@@ -177,7 +177,7 @@ def dream(
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
     """Refuses unknown agents: a mistyped name must not create a DREAMS.md."""
-    wrong = counts.unknown(workspace.database, agent_id)
+    wrong = counts.make_unknown_error(workspace.database, agent_id)
     if wrong is not None and promotions.last_sweep(workspace.database, agent_id) is None:
         raise wrong
 

@@ -40,7 +40,7 @@ def opened(path: str, written: Format) -> Iterator[ForeignDatabase]:
     """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
     path = own_path(path)
     program, columns, known, needed = written
-    with foreign.reading(path, program, columns) as database:
+    with foreign.open_to_read(path, program, columns) as database:
         # Another program's, an unknown version and a damaged file are refused before anything is brought.
         if not database.columns(known) >= {*needed}:
             what = f"it has no table `{known}` with {' and '.join(needed)}"
@@ -219,9 +219,9 @@ class SignetMigration:
         theirs = os.path.dirname(theirs) if os.path.basename(theirs) in ("memory", "data") else theirs
         for place in dict.fromkeys((own, os.path.realpath(theirs))):
             for folder, inside in (("memory", "/transcripts"), ("transcripts", "")):
-                for harness in files.listing(place, folder, ""):
+                for harness in files.list_names(place, folder, ""):
                     where = f"{folder}/{harness}{inside}"
-                    for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
+                    for name in files.list_names(place, where, "") if not harness.endswith(".md") else ():
                         path = os.path.join(place, where, name)
                         if name.endswith(".jsonl"):
                             self._transcript_file(path, f"{where}/{name}" if place == own else path)

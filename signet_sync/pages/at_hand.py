@@ -136,7 +136,7 @@ def marks(folder: str | None, views: Sequence[StatementView], deeds: Mapping[str
     missing = {
         (branch, name) for view in asked for branch, name, subject in made[view.id] if _title(subject) not in landed
     }
-    gone = git.gone_branches(folder, missing, until) if missing else set()
+    gone = git.find_gone_branches(folder, missing, until) if missing else set()
     reverted: dict[str, str] = {}  # by the names of commits what reverts them
     for _, name, message, _ in log:  # newest first: one that is reverted itself reverts nothing
         if name not in reverted:

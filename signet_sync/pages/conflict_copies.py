@@ -43,7 +43,7 @@ _DEEPER = late(
 
 def tree(root: str, folder: str = "") -> Iterator[str]:
     """Yields the paths in a folder that may have pages or entity files, and in those below it; reads no file."""
-    for name in files.listing(root, folder, ""):
+    for name in files.list_names(root, folder, ""):
         path = f"{folder}/{name}" if folder else name
         yield path
         if _DEEPER.fullmatch(AGENT_FOLDER.sub("", path)):
@@ -65,7 +65,7 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
     """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
-    for other in files.listing(workspace.root, folder, f"{stem}.{suffix}-"):
+    for other in files.list_names(workspace.root, folder, f"{stem}.{suffix}-"):
         found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
         if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
             return

@@ -306,14 +306,14 @@ def _readable_index(session: HookSession, seconds: float | None = None) -> Itera
     import apsw  # only if there is an index
 
     from signet_sync.storage.database.connection import Database  # as above
-    from signet_sync.sync.store.sessions import half_enforced  # as above
+    from signet_sync.sync.store.sessions import is_half_enforced  # as above
 
     try:
         database = Database(session.database, readonly=True, wait_ms=_PATIENCE_MS)
     except (FileNotFoundError, DatabaseError):
         raise NoIndex from None
     try:
-        if half_enforced(database) or _has_new_tombstones(database, session.root):
+        if is_half_enforced(database) or _has_new_tombstones(database, session.root):
             raise RemovalUnfinished
         if seconds is not None:
             until = time.monotonic() + seconds

@@ -17,7 +17,7 @@ from signet_sync.pages.sections import plain
 from signet_sync.pages.store import views
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import now_us, write_program
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.store import sessions
 from signet_sync.text.phrases import QUOTED, QuotedSession
 from signet_sync.text.sentences import drop_rest
@@ -55,7 +55,7 @@ def compose_at_start(
     limit = place.settings().context_budget_tokens if budget is None else budget
     # Opening the index also finishes a removal that was interrupted.
     try:
-        with reading(place) as database:
+        with open_index(place) as database:
             if not shared:
                 name, belongs = name_project(project)
                 if called is not None and (project is None or _find_projects(database, agent_id, called, project)):
@@ -89,7 +89,7 @@ def last(place: IndexPlace, agent_id: str, session_id: str) -> Document:
 
     folder = place.state()
     newest = [one for one in injections.list_changed(folder, 0) if one.agent_id == agent_id] if not session_id else []
-    with reading(place) as database:
+    with open_index(place) as database:
         record = injections.read(folder, agent_id, session_id) or max(newest, key=lambda one: one.at, default=None)
         if record is None and session_id:
             session_id = sessions.one(database, agent_id, session_id).session_id
@@ -127,7 +127,7 @@ def handoff(
     from signet_sync.statements import store as statements_store
     from signet_sync.sync.store.texts import text_at
 
-    with reading(place) as database:
+    with open_index(place) as database:
         if session is not None:
             ref = sessions.one(database, agent_id, session)
             at = nodes.place_of(database, ref[:3])

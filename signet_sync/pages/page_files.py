@@ -173,7 +173,7 @@ def refuse_changed(path: str) -> WorkspaceError:
 def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
     """Yields agent, path and bytes of generated pages without rows to show, of any machine and age."""
     known = counts_store.agents(workspace.database)
-    for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
+    for agent_id in sorted({DEFAULT_AGENT, *known, *files.list_names(workspace.root, "agents", "")}):
         expected = log_pages(agent_id, pages.days(workspace.database, agent_id))
         if agent_id in known:
             expected.add(head_page(agent_id))

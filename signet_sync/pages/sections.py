@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import running_session, wikilink
+from signet_sync.formats.paths import name_running_session, wikilink
 from signet_sync.formats.statement import SECTION_OF
 from signet_sync.formats.timestamps import DAY, iso, short_day
 from signet_sync.memories.score import UNUSED, DreamedView, Use, day_start, rank, score
@@ -251,7 +251,7 @@ def statement_line(view: StatementView, today_us: int, *, named: bool = True) ->
     """
     day = f"{'remembered ' if view.is_memory else ''}{short_day(view.latest_us, today_us)}"
     project = _cell(view.name or basename(view.project)) if named else ""
-    where = _list_parts(project, day, "in a running session" if running_session(view.path) is not None else "")
+    where = _list_parts(project, day, "in a running session" if name_running_session(view.path) is not None else "")
     text, mark = plain(view.text), _MARKS.get(view.speaker, "") if section_of(view.kind) == "decisions" else ""
     return f"{_PREFIXES.get(view.kind, '')}{text}{'' if text.endswith(mark) else mark} ({where})"
 

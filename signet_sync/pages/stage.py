@@ -132,7 +132,7 @@ def compose_page(workspace: Workspace, agent_id: str, now_us: int, halted: str =
     budget, days = settings.budget_tokens, settings.window_days
     found = warnings(database, agent_id, halted)
     # Only the workspace's settings file counts: user settings differ between machines, but the page is shared.
-    if not found and model.broken_values(workspace.root):
+    if not found and model.list_broken_values(workspace.root):
         found.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     seen = projection(database, agent_id, now_us, budget, days, "; ".join(found))
     rendered = render(seen, budget)
@@ -226,7 +226,7 @@ class LogPages(Publisher):
         """Makes the agent's session log pages and DREAMS.md equal to their rows."""
         agent_id = page_agent(key) or DEFAULT_AGENT
         # No page may be partial or removed too early: it waits until the last row is derived.
-        if SessionLog.name not in deriving.waiting(run.database, run.workspace.pipeline):
+        if SessionLog.name not in deriving.find_unfinished(run.database, run.workspace.pipeline):
             _write_log(run, agent_id)
         path = dream_page(agent_id)
         try:

@@ -307,7 +307,7 @@ def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_
     common: set[bytes] = set()
     hits: dict[str, set[bytes]] = {}
     for other in _texts(workspace, agent_id, scopes):
-        caught = sieve.caught(_bytes(other.text))
+        caught = sieve.find(_bytes(other.text))
         if other.captured_us < since_us:
             common |= caught
             continue

@@ -21,7 +21,7 @@ from signet_sync.sync import engine, manifests, planner
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workspace import Request, Workspace
-from signet_sync.text.redaction import SECRETS, Cleaning, redacts, rewritten, rules
+from signet_sync.text.redaction import SECRETS, Cleaning, redacts, rewrite_artifact, rules
 from signet_sync.text.sanitizer import redact as replace_secrets
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -161,7 +161,7 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
     else:
         return None  # neither file nor bytes
     try:
-        made = rewritten(kind, raw, cleaning)
+        made = rewrite_artifact(kind, raw, cleaning)
     except (FrontmatterProblem, FieldProblem) as problem:
         return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:

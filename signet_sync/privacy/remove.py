@@ -123,7 +123,7 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     if running:
         return running
     if not found:
-        raise sessions.unknown(agent_id, name)
+        raise sessions.make_unknown_error(agent_id, name)
     by_id = [ref for ref in found if ref.session_id == name]
     keys = ((ref.session_token, ref.session_key, (ref.session_key or "").strip()) for ref in found)
     whole = not by_id and any(name in some or some[0] == derived for some in keys)
@@ -161,7 +161,7 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
     """Returns the files of some sessions, conflict copies included."""
     ids = tuple(sorted({ref.session_id for ref in refs}))
     found = {*tombstones_store.paths_of(workspace.database, (agent_id, token, ids))}
-    for name in files.listing(workspace.root, MEMORY, ""):
+    for name in files.list_names(workspace.root, MEMORY, ""):
         if find_carried_token(name) == token and artifact_name(name) is None:
             copy = files.read(workspace.root, f"{MEMORY}/{name}", workspace.settings.max_file_bytes)
             with suppress(FrontmatterProblem):
@@ -321,8 +321,8 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
             rest = all_tombstones(workspace).get(tombstone.key)
         else:
             left = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
-            rest = tombstone.changed(session_ids=tuple(left)) if left else None
-            tombstones_files.lift(workspace.root, tombstone.changed(session_ids=undo.session_ids), rest)
+            rest = tombstone.replace(session_ids=tuple(left)) if left else None
+            tombstones_files.lift(workspace.root, tombstone.replace(session_ids=undo.session_ids), rest)
         with workspace.database.transaction(durable=True):
             if rest is not None:
                 tombstones_store.mirror(workspace.database, [rest])

@@ -144,7 +144,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, 
         # Carried out while its sessions had no rows: in an index just made, say.
         unknown = {
             agent_id
-            for agent_id, token in (tombstones_store.pending(workspace.database) if rows_are_made else ())
+            for agent_id, token in (tombstones_store.list_unscrubbed(workspace.database) if rows_are_made else ())
             if not tombstones_store.are_kept(workspace.database, agent_id, token)
         }
         clean_of_words(workspace, needles, lines, unknown)
@@ -157,7 +157,7 @@ def _redact_copies(workspace: Workspace) -> None:
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
     seals: dict[str, Seal | None] = dict.fromkeys(conflict_copies.copies(workspace.root))
-    for name in files.listing(workspace.root, MEMORY, ""):
+    for name in files.list_names(workspace.root, MEMORY, ""):
         original = _ARTIFACT.match(name) if find_ignored_code(name) == "conflict-copy" else None
         path = f"{MEMORY}/{original[0]}.md" if original else ""
         if violations.is_redacted(workspace.database, path):
@@ -182,7 +182,7 @@ def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> s
     for path in (*page_states(workspace.database), *conflict_copies.copies(workspace.root)):
         page = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(page, Found):
-            found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
+            found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.find(line))
     return found
 
 
@@ -192,7 +192,7 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
     While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
     `OSError`, `WorkspaceError`.
     """
-    fresh = tombstones_store.pending(workspace.database)
+    fresh = tombstones_store.list_unscrubbed(workspace.database)
     for tombstone in tombstones:
         if tombstone.key not in fresh or not entities_stage.has_entities(workspace, tombstone.agent_id):
             continue
@@ -215,7 +215,7 @@ def marks_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dic
     Memories have marks of their own.
     """
     found: dict[tuple[str, str], set[str]] = {}
-    pending = tombstones_store.pending(database)
+    pending = tombstones_store.list_unscrubbed(database)
     scopes = [one.scope for one in tombstones if one.key in pending]
     for scope in scopes:
         agent_id, token = scope[:2]
@@ -252,10 +252,10 @@ def clean_of_words(
         if not isinstance(found, Found):
             continue
         agent_id = path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT
-        caught = sieve.caught(found.raw)
+        caught = sieve.find(found.raw)
         caught.update(tombstones_store.find_removed(workspace.database, agent_id, found.raw))
         if agent_id in unknown:
-            caught.update(tombstones_store.rowless_in(workspace.database, agent_id, found.raw))
+            caught.update(tombstones_store.find_rowless_handles(workspace.database, agent_id, found.raw))
 
         def goes(line: bytes, caught: Collection[bytes] = caught) -> bool:
             return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)

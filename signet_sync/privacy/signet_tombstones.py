@@ -40,7 +40,7 @@ def _read(root: str) -> tuple[list[Tombstone], str]:
         if status is None or not stat.S_ISREG(status.st_mode):
             continue
         place = os.path.join(os.path.realpath(root), path)
-        with foreign.reading(place, "Signet", {TABLE: COLUMNS}, seconds=_SECONDS) as database:
+        with foreign.open_to_read(place, "Signet", {TABLE: COLUMNS}, seconds=_SECONDS) as database:
             if database.count(TABLE) > _MOST:
                 hint = "is it Signet's? move it away if it is not"
                 raise HarnessError(f"Signet's database has more than {_MOST} tombstones", path=place, hint=hint)
@@ -122,8 +122,8 @@ def _news(workspace: Workspace, found: Sequence[Tombstone]) -> list[Tombstone]:
         if torn or one.key in lifted or (ours is not None and not ours.session_ids):
             continue
         paths = tombstones_store.paths_of(workspace.database, one.scope)
-        whole = one.changed(removed_paths=tuple(sorted({*one.removed_paths, *paths})))
-        news.append(whole if ours is None else ours.joined(whole))
+        whole = one.replace(removed_paths=tuple(sorted({*one.removed_paths, *paths})))
+        news.append(whole if ours is None else ours.join(whole))
     return news
 
 
@@ -132,7 +132,7 @@ def cliff_of(workspace: Workspace, news: Sequence[Tombstone]) -> Cliff | None:
 
     Sessions are counted by the names of their files, which are there before any pass has indexed them.
     """
-    names = files.listing(workspace.root, MEMORY, "")
+    names = files.list_names(workspace.root, MEMORY, "")
     tokens = {f"{MEMORY}/{name}": token for name in names if (token := find_carried_token(name)) is not None}
     removed, aliases = {one.session_token for one in news}, tombstones_files.find_aliases(workspace, news)
     going = [path for path, token in tokens.items() if token in removed or path in aliases]

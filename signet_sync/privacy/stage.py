@@ -65,7 +65,7 @@ class ReturnedPages(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Returns whether any tombstone exists."""
-        return tombstones_store.any_removed(run.database)
+        return tombstones_store.has_removals(run.database)
 
     def run(self, run: Pass) -> None:
         """Finds such pages; the scrub follows."""
@@ -147,7 +147,7 @@ class RemovedSessions(Eraser):
         tombstones_store.remember_lines(database, lines)
         for (agent_id, token), known in marks.items():
             tombstones_store.remember_marks(database, agent_id, token, known)
-        orphans = nodes.find_orphans(database, removed, tombstones_store.pending(database))
+        orphans = nodes.find_orphans(database, removed, tombstones_store.list_unscrubbed(database))
 
         def conclude() -> None:
             gone = frozenset(nodes.forget_orphaned_marks(database, orphans))

@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.formats.paths import file_of, running_session, write_agent_option
+from signet_sync.formats.paths import file_of, name_running_session, write_agent_option
 from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.store import neighbours, nodes
 from signet_sync.graph.store.neighbours import Occurrence
@@ -22,7 +22,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.store.texts import text_at
 from signet_sync.text.sentences import basename, drop_rest
-from signet_sync.text.token_estimate import cut, ending, estimate_tokens, line_about
+from signet_sync.text.token_estimate import cut, estimate_tokens, keep_end, line_about
 
 BUDGET = 2_000
 _LEFT_OUT = "[The rest is left out here; a larger budget shows more.]"
@@ -161,7 +161,7 @@ def _walk_statement(database: Database, agent_id: str, statement_id: str) -> _Fo
     }
     sources = []
     for one in stated:
-        name = running_session(one.path)
+        name = name_running_session(one.path)
         running = {} if name is None else {"running": f"{name}#{one.line}"}
         sources.append({"path": one.path, "line": one.line, **running, "id": one.node_id})
     return _Found(
@@ -224,7 +224,7 @@ def _describe(agent_id: str, thing_id: str, kind: str, label: str) -> dict[str, 
 
 def _find_running(database: Database, agent_id: str, handle: str) -> tuple[list[LiveSession], int | None]:
     """Returns the sessions with live turns that a handle names by key or id; with `key#turn`, as of a hit, the turn."""
-    handle = (running_session(handle.strip()) or handle).strip()
+    handle = (name_running_session(handle.strip()) or handle).strip()
     every = live.sessions(database, agent_id)
     if found := [one for one in every if handle and handle in (one.session_key, one.session_id)]:
         return found, None
@@ -249,7 +249,7 @@ def _show_running(
         "earliest": session.first_at,
         "latest": session.last_at,
     }
-    return _Found(about, text if first is not None else ending(text, budget, _EARLIER))
+    return _Found(about, text if first is not None else keep_end(text, budget, _EARLIER))
 
 
 def _read_turns(
@@ -277,7 +277,7 @@ def _find_words(
 ) -> tuple[str, str] | None:
     """Returns the lines around a statement: where a transcript states it, else where it mentions the same."""
     for one in stated:
-        if (name := running_session(one.path)) is not None:
+        if (name := name_running_session(one.path)) is not None:
             running, _ = _find_running(database, agent_id, name)
             if said := _read_turns(database, agent_id, running, one.line.__eq__):
                 return one.path, said

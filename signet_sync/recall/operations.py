@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from signet_sync.embeddings.store import near
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.paths import file_of, name_running_session
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.recall.as_text import GAP
 from signet_sync.recall.query import Question, around, read, turn_text
@@ -18,7 +18,7 @@ from signet_sync.recall.store import rows
 from signet_sync.recall.store.rows import FoundArtifact, Statement, Within, ranges
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import IndexPlace, counting
+from signet_sync.sync.read_only import IndexPlace, open_to_count
 from signet_sync.sync.store import counts
 from signet_sync.sync.store.texts import Place
 from signet_sync.text.chunking import label_of, speaker_of
@@ -154,7 +154,7 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
     hits = [hit for hit in hits if hit.tier != "file"]
     least = _COUNTED * max((hit.score for hit in hits), default=0.0)
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
-    with counting(place) as database:
+    with open_to_count(place) as database:
         if hits and database is not None:
             counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             if scored:
@@ -231,7 +231,7 @@ def _make_statement_hit(question: Question, weighed: WeighedTerms, match: Match,
         where, text = f"the {found.kind} {found.about}", f"{found.about}: {text}" if text else found.about or ""
     else:
         where = _WHAT[found.kind] + name_of_project(found.about)
-        where += " in a running session" if running_session(found.path) is not None else ""
+        where += " in a running session" if name_running_session(found.path) is not None else ""
     return _make_hit(
         question, match.terms, tier, found.id, flatten(text, SHOWN), where, "User" if tier == "memory" else "",
         found.at_us, match.covered, match.score, file_of(found.path),

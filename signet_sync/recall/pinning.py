@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import LETTERS, beginning, name_kind
+from signet_sync.formats.handle import LETTERS, name_kind, row_id_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.statement import Word, newest_words
 from signet_sync.formats.timestamps import iso
@@ -44,7 +44,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int, *, remove
         operations.first_pass(workspace, now_us)
         found = handle.strip().removeprefix("^")
         if not (pinned := memories.is_pinned(workspace.database, agent_id, found)):
-            found = beginning(references.resolve(workspace.database, agent_id, handle))
+            found = row_id_of(references.resolve(workspace.database, agent_id, handle))
             pinned = memories.is_pinned(workspace.database, agent_id, found)
         if not remove and found[0] not in "tfm":
             hint = "signet-sync remember TEXT keeps what matters of it"

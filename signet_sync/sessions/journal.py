@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.storage.durable import READ, private_folder, publish, read_with_sum, sync_folder, unlink, with_sum
+from signet_sync.storage.durable import READ, add_sum, private_folder, publish, read_with_sum, sync_folder, unlink
 
 _NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
 
@@ -54,7 +54,7 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> JournalledFlow:
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     try:
-        descriptor = publish(path, with_sum(document), lock=True)
+        descriptor = publish(path, add_sum(document), lock=True)
     finally:
         if earlier is not None:
             os.close(earlier)

@@ -402,7 +402,7 @@ def _finish_earlier(workspace: Workspace, concerns: Callable[[Flow], bool], now_
 
 def _index(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
     """Updates the index from the files of a token."""
-    names = files.listing(workspace.root, MEMORY, "")
+    names = files.list_names(workspace.root, MEMORY, "")
     if not any(map(artifact_name, names)) and counts.count_indexed(workspace.database):
         raise Halted(
             "memory/ holds none of the indexed files",

@@ -143,7 +143,7 @@ class Settings:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Settings) and vars(self) == vars(other)
 
-    def changed(self, **values: Any) -> "Settings":
+    def replace(self, **values: Any) -> "Settings":
         """Returns settings with other values."""
         return Settings(**vars(self) | values)
 
@@ -177,7 +177,7 @@ def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
     needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts", "context_notes")
     layers = _Layers(root, environ, anyway=True, only=(*needed, "context_moments"))
-    values = layers.merged()
+    values = layers.merge()
     return values, [remark for remark in layers.remarks if remark.broken]
 
 
@@ -192,7 +192,7 @@ def load(
     Raises `ConfigError` with the file, the key and the allowed values for what a person set; with `anyway` nothing.
     """
     layers = _Layers(root, environ, anyway=anyway)
-    values = layers.merged()
+    values = layers.merge()
     values |= _CAUTION if layers.doubtful else {}
     settings = Settings(**values)
     try:
@@ -200,14 +200,14 @@ def load(
         resolve_meaning(settings)
     except ConfigError as error:
         layers.refuse(error, user_file(environ))
-        settings = settings.changed(**_CAUTION)
+        settings = settings.replace(**_CAUTION)
     return settings, layers.remarks
 
 
-def broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[SettingsRemark]:
+def list_broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[SettingsRemark]:
     """Lists what cannot be used in the workspace's own file; the person's settings are not examined."""
     layers = _Layers(root, environ, anyway=True)
-    layers.of_file(_OF_WORKSPACE)
+    layers.read_file(_OF_WORKSPACE)
     return [remark for remark in layers.remarks if remark.broken]
 
 
@@ -225,8 +225,8 @@ def list_settings(
     """Returns every setting in order, and what of them could not be used."""
     settings, remarks = load(root, environ=environ, anyway=True)
     layers = _Layers(root, environ, anyway=True)
-    origins = dict.fromkeys(layers.of_file(_OF_WORKSPACE), WORKSPACE_FILE)
-    origins |= dict.fromkeys(layers.of_file(_OF_USER), user_file(environ))
+    origins = dict.fromkeys(layers.read_file(_OF_WORKSPACE), WORKSPACE_FILE)
+    origins |= dict.fromkeys(layers.read_file(_OF_USER), user_file(environ))
     origins |= {f.name: environment_name(f) for f in ALL_SETTINGS if environment_name(f) in environ}
     known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in ALL_SETTINGS]
     return known, remarks
@@ -292,7 +292,7 @@ def last_good_values(
     layers = _Layers(root, environ, anyway=True, kept=kept)
     good: dict[str, object] = {}
     for layer in (_OF_WORKSPACE, _OF_USER):
-        found = layers.of_file(layer)
+        found = layers.read_file(layer)
         values = {f.key: found[f.name] for f in ALL_SETTINGS if f.name in found and f.workspace}
         if plain := {key: value for key, value in values.items() if sanitize_line(repr(value)) == repr(value)}:
             good[layer] = plain
@@ -337,7 +337,7 @@ class _Layers:
         self.doubtful = self.doubtful or not own
         self.remarks.append(SettingsRemark(place if own else error.path or place, error.message, error.hint, True))
 
-    def of_file(self, layer: str) -> dict[str, object]:
+    def read_file(self, layer: str) -> dict[str, object]:
         """Returns what a file sets, by field name. Raises `ConfigError` for the person's own, unless `anyway`."""
         own = layer == _OF_WORKSPACE
         path = os.path.join(self._root, WORKSPACE_FILE) if own else user_file(self._environ)
@@ -367,9 +367,9 @@ class _Layers:
                     values |= {known.name: last[known.name]} if known.name in last else {}
         return values
 
-    def merged(self) -> dict[str, object]:
+    def merge(self) -> dict[str, object]:
         """Returns what all of them set, by field name; the person's own comes before the workspace's."""
-        return self.of_file(_OF_WORKSPACE) | self.of_file(_OF_USER) | self.of_environment()
+        return self.read_file(_OF_WORKSPACE) | self.read_file(_OF_USER) | self.read_environment()
 
     def _last_good(self, layer: str) -> dict[str, object]:
         """Returns the last good values of a file, limited like any others to what it may set."""
@@ -383,7 +383,7 @@ class _Layers:
                     values[f.name] = _check_value(f, found[f.key], "")
         return values
 
-    def of_environment(self) -> dict[str, object]:
+    def read_environment(self) -> dict[str, object]:
         """Returns what the environment sets, by field name. Raises `ConfigError` unless `anyway`."""
         values: dict[str, object] = {}
         for f in self._fields:

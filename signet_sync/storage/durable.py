@@ -118,14 +118,14 @@ def replacement(path: str, temporary: str = "", *, durable: bool = True) -> Iter
         unlink(temporary)
 
 
-def with_sum(document: Mapping[str, Any]) -> bytes:
+def add_sum(document: Mapping[str, Any]) -> bytes:
     """Returns a document as JSON behind its sum: whoever reads it need not ask what damage could have made of it."""
     text = json.dumps(document)
     return f"{_sum_of(text)} {text}".encode()
 
 
 def read_with_sum(raw: bytes) -> dict[str, Any] | None:
-    """Returns the document that `with_sum` wrote, None for anything else."""
+    """Returns the document that `add_sum` wrote, None for anything else."""
     given, _, text = raw.decode("utf-8", "replace").partition(" ")
     document: dict[str, Any] | None = json.loads(text) if given == _sum_of(text) else None
     return document
@@ -204,7 +204,7 @@ _A_WRITE = 600.0  # seconds: no write takes as long, so an older file was left b
 
 
 @contextmanager
-def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
+def replace_file(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
     """Yields a path beside `path`; the file written there gets its name if all went well, durably.
 
     An existing file is replaced only if `is_ours` accepts its first bytes. Raises `UsageError` (`not-writable`) if

@@ -203,7 +203,7 @@ def is_later(root: str, path: str, other: str) -> bool:
     return one is not None and two is not None and one.st_ctime_ns > two.st_ctime_ns
 
 
-def listing(root: str, path: str, prefix: str) -> list[str]:
+def list_names(root: str, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
         with folder(root, path) as descriptor:

@@ -48,7 +48,7 @@ def establish(root: str, write_id: Callable[[str], None], environ: Mapping[str, 
             # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
             return remembered
         # Two commands that meet a new workspace at the same time must not give it two ids.
-        with _held(where, _ESTABLISH, 10.0, "another signet-sync command is setting up this workspace"):
+        with _hold(where, _ESTABLISH, 10.0, "another signet-sync command is setting up this workspace"):
             folder = locations.locate_by_id(where, real) or _adopt(where, real, write_id)
     keyed = locations.locate_by_path(where, real)
     if keyed.path != folder.path and os.path.isdir(keyed.path):
@@ -122,7 +122,7 @@ def _leave(where: str) -> None:
     """Deletes what the last workspace leaves: our locks, and their folder unless a variable names it."""
     with suppress(OSError, WorkspaceError):
         if {_ESTABLISH, _TOKENS}.issuperset(os.listdir(where)):
-            with _held(where, _ESTABLISH, 0.0, "held"):
+            with _hold(where, _ESTABLISH, 0.0, "held"):
                 for name in os.listdir(where):
                     os.unlink(os.path.join(where, name))
                 if os.path.basename(where) == locations.NAME:
@@ -187,7 +187,7 @@ def run_lock_holder(folder: StateFolder) -> bool:
     """Returns whether a `run` holds the workspace: the kernel knows, whatever any file says."""
     try:
         if os.path.exists(os.path.join(folder.locks, _RUN)):
-            with _held(folder.locks, _RUN, 0.0, "held"):
+            with _hold(folder.locks, _RUN, 0.0, "held"):
                 pass
     except (WorkspaceError, OSError):
         return True
@@ -199,7 +199,7 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
     """Locks a workspace for its only `run`. Raises `AnotherAgent` at once if another process holds the lock."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(_held(folder.locks, _RUN, _MOMENT, "held"))
+            stack.enter_context(_hold(folder.locks, _RUN, _MOMENT, "held"))
         except WorkspaceError:
             pid = (read_heartbeat(folder) or {}).get("pid")
             raise AnotherAgent(
@@ -210,7 +210,7 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
 
 
 @contextmanager
-def workspace_held(folder: StateFolder, timeout: float) -> Iterator[None]:
+def hold_workspace(folder: StateFolder, timeout: float) -> Iterator[None]:
     """Locks a workspace for several operations of this thread, each of which locks it, too: nothing comes between them.
 
     Raises as `workspace_lock`.
@@ -229,7 +229,7 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
     if _HELD_HERE.get() == folder.locks:
         yield
         return
-    with _held(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+    with _hold(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
         # Whatever is journalled meanwhile has a place.
         private_folder(folder.journal)
         yield
@@ -247,7 +247,7 @@ _LOCKS = {
 def lock(folder: StateFolder, name: str, timeout: float | None = None) -> AbstractContextManager[None]:
     """Locks one of `_LOCKS`. Raises `WorkspaceError` (`busy`) after its seconds, or after `timeout`."""
     longest, message = _LOCKS[name]
-    return _held(folder.locks, f"{name}.lock", longest if timeout is None else timeout, message)
+    return _hold(folder.locks, f"{name}.lock", longest if timeout is None else timeout, message)
 
 
 @contextmanager
@@ -265,7 +265,7 @@ def intake_lock(folder: StateFolder, timeout: float = 0.0) -> Iterator[None]:
         finally:
             os.close(handle)
         return
-    with _held(folder.locks, _INTAKE, timeout, "another process is importing this workspace's transcripts"):
+    with _hold(folder.locks, _INTAKE, timeout, "another process is importing this workspace's transcripts"):
         yield
 
 
@@ -279,17 +279,17 @@ def intake_lock_to_give(folder: StateFolder) -> int | None:
 
 def token_lock(where: str) -> AbstractContextManager[None]:
     """Locks the record of spent tokens, which all workspaces share. Raises `WorkspaceError` (`busy`) after 5 s."""
-    return _held(where, _TOKENS, 5.0, "another process holds the record of tokens")
+    return _hold(where, _TOKENS, 5.0, "another process holds the record of tokens")
 
 
 def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
     """Locks the manifests of a session for one writer (sessions share 1,024 locks by their tokens)."""
     message = "another program is writing this session's manifest"
-    return _held(folder.locks, f"session-{token[:2]}.lock", timeout, message)
+    return _hold(folder.locks, f"session-{token[:2]}.lock", timeout, message)
 
 
 @contextmanager
-def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
+def _hold(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
     """Locks a file; the kernel unlocks it when the process ends. Raises `WorkspaceError` (`busy`) after the timeout."""
     deadline = time.monotonic() + timeout
     while (handle := _take_lock(locks, name)) is None:

@@ -120,7 +120,7 @@ def prepare(root: str) -> None:
 
 
 @contextmanager
-def _staged(temporary: int, data: bytes, mode: int = 0o600) -> Iterator[str]:
+def _stage_file(temporary: int, data: bytes, mode: int = 0o600) -> Iterator[str]:
     """Writes a durable temporary file, yields its name to be renamed, and removes what is left of it."""
     staged = _fresh()
     os.close(create(staged, data, mode & 0o777, exact=True, dir_fd=temporary))
@@ -170,7 +170,7 @@ def create_once(root: str, path: str, data: bytes, *, sync_folder: bool = True) 
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-        with _staged(temporary, data) as staged:
+        with _stage_file(temporary, data) as staged:
             if not _link(temporary, staged, target, name):
                 _claim(temporary, staged, target, name)
             if sync_folder:
@@ -207,7 +207,7 @@ def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_f
             raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
         mode = 0o600 if status is None else stat.S_IMODE(status.st_mode)
         displaced = None
-        with _staged(temporary, data, mode) as staged:
+        with _stage_file(temporary, data, mode) as staged:
             if status is not None or not _appears(temporary, staged, target, name):
                 displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
             if sync_folder:

@@ -222,7 +222,7 @@ class DatabaseSupervisor:
         """
         with suppress(apsw.Error):  # closed, or not readable
             self.workspace.database.refuse_changed()
-        if self.workspace.database.replaced():
+        if self.workspace.database.is_replaced():
             logger.warning("the database or its log was deleted or replaced; it is opened again")
         elif not self.lost:
             return False

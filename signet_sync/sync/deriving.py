@@ -69,7 +69,7 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
         )
 
 
-def waiting(database: Database, pipeline: Pipeline) -> set[str]:
+def find_unfinished(database: Database, pipeline: Pipeline) -> set[str]:
     """Returns the derivers that have sources of their kinds left, queued for themselves or for an earlier one."""
     left = passes.list_waiting(database)
     found: set[str] = set()
@@ -126,7 +126,7 @@ def drain(
             queue(database, pipeline, later)
             for publisher in pipeline.publishers:
                 publisher.mark(database, moved)
-            unfinished = waiting(database, pipeline)
+            unfinished = find_unfinished(database, pipeline)
             for (name,) in list(database.execute("select name from derivers where rebuilding = 1")):
                 if name not in unfinished:
                     database.execute("update derivers set rebuilding = 0 where name = ?", (name,))

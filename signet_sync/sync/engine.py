@@ -66,7 +66,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         if run.outcome.read > BULK_FROM:
             batches.merge_all(run.database)
         run.request.go_on()
-        for stage in pipeline.maintenance.of(full=run.outcome.full) if run.outcome.cliff is None else ():
+        for stage in pipeline.maintenance.load(full=run.outcome.full) if run.outcome.cliff is None else ():
             if (stage.database_only or not workspace.touch_nothing) and stage.due(run):
                 stage.run(run)
         if run.outcome.cliff is None:
@@ -80,7 +80,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 
 
 @contextmanager
-def pages_at_end(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
+def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
     """Publishes pages once for many passes over some paths, not after each; for one that was killed, by a full pass."""
     killed = passes.get(workspace.database, "pages_due")
     workspace.unshown = Change()
@@ -114,15 +114,15 @@ def work_off(workspace: Workspace, request: Request) -> bool:
     """
     with state_dir.workspace_lock(workspace.state, request.patience):
         deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
-        return passes.anything_waits(workspace.database)
+        return passes.has_waiting(workspace.database)
 
 
 def _derive(run: Pass) -> None:
     """Processes the outbox, including what a killed pass left in it; before a scrub all of it."""
     database = run.database
-    if run.outcome.cliff is not None or not passes.anything_waits(database):
+    if run.outcome.cliff is not None or not passes.has_waiting(database):
         return
-    at_once = not passes.anything_waits(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
+    at_once = not passes.has_waiting(database, FEW_SOURCES) or tombstones_store.is_unscrubbed(database)
     run.outcome.change.add(
         deriving.drain(
             database,

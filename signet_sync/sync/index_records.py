@@ -183,7 +183,7 @@ class NoiseRule(NamedTuple):
     sessions: tuple[str, ...] = TEST_SESSIONS
 
     @classmethod
-    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> "NoiseRule":
+    def from_prefixes(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> "NoiseRule":
         """Extends the built-in rule by more prefixes; sessions compare in lower case."""
         return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions))
 

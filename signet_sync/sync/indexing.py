@@ -106,7 +106,7 @@ def index(run: Pass) -> None:
     plan.judged = [j for j in found if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     pipeline, removed, full = workspace.pipeline, judging.tombstones.tombstones, run.outcome.full
     erasing = bool(removed) and tombstones_store.is_unscrubbed(database)
-    if erasing and passes.anything_waits(database):
+    if erasing and passes.has_waiting(database):
         run.outcome.change.add(deriving.drain(database, pipeline))
     over = full and (passes.is_halted(database) or passes.get(database, "unread"))
     stale = deriving.stale(database, pipeline) if full else []
@@ -216,7 +216,7 @@ def _write(
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         if complete and not outcome.unread:
-            missing = (planner.judge_missing(path, judging) for path in violations.unseen(database))
+            missing = (planner.judge_missing(path, judging) for path in violations.list_unseen(database))
             artifacts.store_files(database, list(filter(None, missing)))
         change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)

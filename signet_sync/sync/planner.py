@@ -332,7 +332,7 @@ def judge_tombstone(path: str, found: Found | Trouble) -> "tuple[Judgement, Tomb
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
     # A row keeps the reason, and the file may have been written by any program.
-    tombstone = tombstone.changed(reason=sanitize_line(tombstone.reason) or "none that can be shown")
+    tombstone = tombstone.replace(reason=sanitize_line(tombstone.reason) or "none that can be shown")
     return Judgement(path, "tombstone", signature=signature), tombstone
 
 

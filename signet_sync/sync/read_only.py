@@ -45,13 +45,13 @@ class IndexPlace(NamedTuple):
         """Returns the path of the database."""
         return self.chosen or self.state().database
 
-    def opened(self, *, touch_nothing: bool = False) -> "AbstractContextManager[Workspace]":
+    def open_workspace(self, *, touch_nothing: bool = False) -> "AbstractContextManager[Workspace]":
         """Opens the workspace to write. Raises `WorkspaceError`, `DatabaseError`."""
         return self.opener(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
 
 
 @contextmanager
-def reading(place: IndexPlace) -> Iterator[Database]:
+def open_index(place: IndexPlace) -> Iterator[Database]:
     """Opens the index read-only; if it is damaged, marks it, so that the next pass checks every page.
 
     Raises `WorkspaceError` if there is nothing to index, `DatabaseError` if there is no index yet, or it fails.
@@ -60,7 +60,7 @@ def reading(place: IndexPlace) -> Iterator[Database]:
 
     database = _readable(place)
     try:
-        if sessions.half_enforced(database):
+        if sessions.is_half_enforced(database):
             database.connection.close()
             _finish_removal(place)
             database = _readable(place)
@@ -91,9 +91,9 @@ def _finish_removal(place: IndexPlace) -> None:
     from signet_sync.sync import engine
     from signet_sync.sync.workspace import Request
 
-    with place.opened() as workspace:
+    with place.open_workspace() as workspace:
         engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
-        if sessions.half_enforced(workspace.database):
+        if sessions.is_half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"
             )
@@ -102,12 +102,12 @@ def _finish_removal(place: IndexPlace) -> None:
 def require_index(place: IndexPlace) -> None:
     """Raises `DatabaseError` if there is no index yet, so that a reader does not create one."""
     require_root(place.root)
-    with reading(place):
+    with open_index(place):
         pass
 
 
 @contextmanager
-def counting(place: IndexPlace) -> Iterator[Database | None]:
+def open_to_count(place: IndexPlace) -> Iterator[Database | None]:
     """Opens the index to count accesses; None where it cannot be written at once: no answer waits for a counter."""
     database = None
     if place.database != ":memory:":
@@ -122,6 +122,6 @@ def counting(place: IndexPlace) -> Iterator[Database | None]:
 
 def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
     """Counts accesses to nodes, threads, statements and memories."""
-    with counting(place) as database:
+    with open_to_count(place) as database:
         if ids and database is not None:
             counts.count_ids(database, agent, ids, day_of(now_us()))

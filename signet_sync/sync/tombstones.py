@@ -25,7 +25,7 @@ from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
-from signet_sync.storage.database.batches import drop_artifacts, drop_session, within
+from signet_sync.storage.database.batches import drop_artifacts, drop_session, make_condition
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known
@@ -70,7 +70,7 @@ def put(root: str, tombstone: Tombstone) -> str:
 
     An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
-    if tombstone_file_name(*tombstone.key) in files.listing(root, LIFTED, ""):
+    if tombstone_file_name(*tombstone.key) in files.list_names(root, LIFTED, ""):
         writing.unlink(root, path_of(*tombstone.key, LIFTED))
         writing.remove_empty_folders(root, LIFTED, TOMBSTONES)
     return _put(root, path_of(*tombstone.key), text_of(tombstone))
@@ -81,7 +81,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
 
     `rest` is the part that stays in force: then `tombstone` is the part that does not.
     """
-    before = last_lifted(root, *tombstone.key)
+    before = read_last_lifted(root, *tombstone.key)
     if (
         before is not None
         and before.removed_at == tombstone.removed_at
@@ -89,7 +89,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
         and tombstone.session_ids
     ):
         # The other part of this removal: another machine may know it as a whole.
-        tombstone = tombstone.changed(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
+        tombstone = tombstone.replace(session_ids=tuple(sorted({*before.session_ids, *tombstone.session_ids})))
     _put(root, path_of(*tombstone.key, LIFTED), text_of(tombstone))
     if rest is not None:
         _put(root, path_of(*rest.key), text_of(rest))
@@ -106,12 +106,12 @@ def list_lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]
 
 def read_lifted(root: str) -> dict[tuple[str, str], Tombstone]:
     """Returns what was last lifted of each agent's token."""
-    keys = filter(None, map(tombstone_name, files.listing(root, LIFTED, "")))
-    found = {key: last_lifted(root, *key) for key in sorted(keys)}
+    keys = filter(None, map(tombstone_name, files.list_names(root, LIFTED, "")))
+    found = {key: read_last_lifted(root, *key) for key in sorted(keys)}
     return {key: tombstone for key, tombstone in found.items() if tombstone is not None}
 
 
-def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
+def read_last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
     found = files.read(root, path_of(agent_id, token, LIFTED), TOMBSTONE_LIMIT)
     try:
@@ -197,7 +197,7 @@ def decide(
     for copy in copies:
         if not _is_lifted(copy, lifted):
             earlier = joined.get(copy.key) or fresh.get(copy.key) or mirrored.get(copy.key)
-            joined[copy.key] = copy if earlier is None else earlier.joined(copy)
+            joined[copy.key] = copy if earlier is None else earlier.join(copy)
     broken = {key for key, (judgement, _) in judged.items() if judgement.verdict == "invalid"} - joined.keys()
     unreadable = sorted(broken - mirrored.keys())
     fresh |= joined
@@ -275,7 +275,7 @@ def read_in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Kno
         strange = [judgement for judgement in strange if judgement.path not in gone]
         verdicts += _restore_files(workspace, decision, snapshot)
     # The process that removes a session writes the mirror itself: until its scrub a tombstone counts as new.
-    pending = tombstones_store.pending(database) if decision.in_force else frozenset()
+    pending = tombstones_store.list_unscrubbed(database) if decision.in_force else frozenset()
     news = [*decision.news, *(one for key, one in decision.in_force.items() if key in pending)]
     again = find_aliases(workspace, news)
     if news:
@@ -346,7 +346,7 @@ def _restore_files(workspace: Workspace, decision: Decision, snapshot: Snapshot)
 def all_tombstones(workspace: Workspace) -> dict[Key, Tombstone]:
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
     found = {tombstone.key: tombstone for tombstone in tombstones_store.list_mirrored(workspace.database)}
-    for name in files.listing(workspace.root, TOMBSTONES, ""):
+    for name in files.list_names(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
         _, tombstone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         if tombstone is not None:
@@ -414,7 +414,7 @@ def remove_covered(
     for tombstone in tombstones:
         sessions = tombstones_store.sessions_of(database, tombstone.scope)
         removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
-        scope, bindings = within(tombstone.scope)
+        scope, bindings = make_condition(tombstone.scope)
         sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
         touched += [(agent, token, session) for agent, token, session in database.execute(sealed, bindings)]
         gone = tombstones_store.paths_of(database, tombstone.scope)

@@ -27,7 +27,7 @@ Alive = Callable[[], None]  # called in long steps; an exception that it raises 
 class Workspace:
     """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`).
 
-    `unshown` are the changes whose pages wait for the end of `engine.pages_at_end`.
+    `unshown` are the changes whose pages wait for the end of `engine.defer_pages`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Workspace:
     def noise(self) -> NoiseRule:
         """Returns the noise rule of the settings."""
         settings = self.settings
-        return NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
+        return NoiseRule.from_prefixes(settings.noise_projects, settings.noise_sessions)
 
     def close(self) -> None:
         """Closes the database connection cleanly."""
@@ -318,9 +318,9 @@ class _Lazy(Generic[T]):
         self._loaded: dict[Any, T] = {}
 
     def __iter__(self) -> Iterator[T]:
-        return self.of(full=True)
+        return self.load(full=True)
 
-    def of(self, *, full: bool) -> Iterator[T]:
+    def load(self, *, full: bool) -> Iterator[T]:
         """Yields the stages of every pass, or with `full` also those of full passes only."""
         for registered in self._registered:
             if full or not isinstance(registered, InFull):

@@ -31,7 +31,7 @@ _OPENING = late(
 )
 
 
-def opening(
+def make_opening(
     project: str | None,
     harness: str | None,
     status: Status | None,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from unicodedata import normalize
 from zlib import crc32
 
-from signet_sync.formats.body import beyond_ascii
+from signet_sync.formats.body import find_non_ascii
 from signet_sync.formats.lazy_pattern import late
 
 # A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
@@ -34,7 +34,7 @@ MARK = "\ue000"  # of private use; words that begin so stand in no text
 
 def is_dense(text: str) -> bool:
     """Returns whether a text holds a character of a dense script; a class so large takes long to compile."""
-    return any(map(_is_dense, beyond_ascii(text)))
+    return any(map(_is_dense, find_non_ascii(text)))
 
 
 @lru_cache(maxsize=4_096)

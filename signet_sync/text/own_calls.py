@@ -59,7 +59,7 @@ class OwnCalls:
     def __init__(self) -> None:
         self._calls: set[str] = set()
 
-    def called(self, call: str, name: str, given: object, *more: str) -> None:
+    def record_call(self, call: str, name: str, given: object, *more: str) -> None:
         """Records a call by id, tool, arguments and `more` names."""
         if call and (any(map(is_own_tool, (name, *more))) or runs_us(" ".join(_words(given)))):
             self._calls.add(call)
@@ -68,7 +68,7 @@ class OwnCalls:
         """Checks whether a result belongs to a call of ours; by the tool's name if the call is in another file."""
         return call in self._calls or (bool(name) and is_own_tool(name))
 
-    def kept(self, call: str, name: str, text: str) -> str:
+    def filter_result(self, call: str, name: str, text: str) -> str:
         """Returns a result's text, or its placeholder if the call is ours."""
         return LEFT_OUT if self.is_ours(call, name) else text
 

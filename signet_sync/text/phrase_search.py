@@ -37,7 +37,7 @@ class Sieve:
                 self._holding.setdefault(int.from_bytes(needle[at : at + _WORD], sys.byteorder), []).append(needle)
         self._numbers = frozenset(self._holding)
 
-    def caught(self, text: bytes) -> set[bytes]:
+    def find(self, text: bytes) -> set[bytes]:
         """Returns the needles that occur in a text."""
         likely = set(self._short)
         if self._numbers:

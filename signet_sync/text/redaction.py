@@ -83,7 +83,7 @@ def _marks(text: str) -> Counter[str]:
     return Counter(mark.removeprefix("[REDACTED:").removesuffix("]") for mark in MARK.findall(text))
 
 
-def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
+def rewrite_artifact(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
     """Returns an immutable artifact with its text redacted, its hash corrected; None if nothing is to be redacted.
 
     Unknown fields stay, redacted. Raises `FrontmatterProblem`, `FieldProblem` for what is no artifact.

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from signet_sync.formats.body import beyond_ascii, drop_unseen, may_hold_unseen, normalize, well_formed
+from signet_sync.formats.body import drop_unseen, find_non_ascii, fix_surrogates, may_hold_unseen, normalize
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.engine import redact as redact
 from signet_sync.text.secrets.searched_text import SEQUENCES, table_digest
@@ -51,7 +51,7 @@ def has_controls(text: str) -> bool:
     # Thirty searches for one character are five times as fast as one search for thirty.
     if any(map(text.__contains__, _ASCII_CONTROLS)):
         return True
-    beyond = beyond_ascii(text)
+    beyond = find_non_ascii(text)
     return bool(beyond) and (_OTHER_CONTROLS.search(beyond) is not None or may_hold_unseen(text, beyond))
 
 
@@ -62,7 +62,7 @@ def drop_controls(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _SEQUENCES.sub("", text)
-    return drop_unseen(well_formed(text.translate(_REPLACED)))
+    return drop_unseen(fix_surrogates(text.translate(_REPLACED)))
 
 
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:

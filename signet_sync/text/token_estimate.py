@@ -155,7 +155,7 @@ def _characters(text: str, room: int) -> str:
     return text[:end].rstrip() + "…" if end > 0 else ""
 
 
-def ending(text: str, room: int, notice: str) -> str:
+def keep_end(text: str, room: int, notice: str) -> str:
     """Returns the text if it fits into `room` tokens, else a notice and as many of its last lines as fit."""
     if estimate_tokens(text) <= room:
         return text

@@ -183,9 +183,9 @@ class Acting:
         def check_again(_: int) -> None:
             plan_again()
 
-        with request.site.place.opened() as workspace, ExitStack() as stack:
+        with request.site.place.open_workspace() as workspace, ExitStack() as stack:
             try:
-                stack.enter_context(state_dir.workspace_held(workspace.state, PATIENCE))
+                stack.enter_context(state_dir.hold_workspace(workspace.state, PATIENCE))
             except WorkspaceError as error:
                 if error.code != "busy":
                     raise

@@ -21,7 +21,7 @@ from signet_sync.recall.store import references
 from signet_sync.statements import store as statements
 from signet_sync.statements.validity import ENDS
 from signet_sync.storage import files
-from signet_sync.sync.read_only import reading
+from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store.violations import OpenViolation, list_open
 from signet_sync.sync.workspace import Workspace
 from signet_sync.web.acting import Action, ActionPlan, ActionResult, CheckAgain, ViewLink, no_such_action
@@ -45,7 +45,7 @@ def _waiting(why: str) -> list[str]:
 
 
 def _forget(request: ViewRequest) -> ActionPlan:
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         found = forget_operations.require_memory(database, request.agent, request.query.get("memory", ""))
 
     def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
@@ -108,7 +108,7 @@ def _say(request: ViewRequest) -> ActionPlan:
     if word not in _SAYS:
         raise no_such_action()
     title, button, means, follows, before, after = _SAYS[word]
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         found = references.resolve(database, request.agent, wanted)
         stated = statements.get(database, request.agent, found)
         is_pinned = memories.is_pinned(database, request.agent, found)
@@ -196,7 +196,7 @@ def _find_violation(request: ViewRequest) -> tuple[OpenViolation, list[object], 
     Raises `UsageError` if there is none.
     """
     place, path = request.site.place, request.query.get("path", "")
-    with reading(place) as database:
+    with open_index(place) as database:
         found = [one for one in list_open(database, request.agent) if one.path == path]
         if not found:
             message = f"{path or 'nothing'} is not an open violation of agent {request.agent}"

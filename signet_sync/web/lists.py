@@ -24,7 +24,7 @@ from signet_sync.recall.store import session_list
 from signet_sync.recall.store.rows import Within
 from signet_sync.sessions.live import store as live
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import reading
+from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.sentences import flatten
@@ -71,7 +71,7 @@ def sessions(request: ViewRequest) -> WebPage:
     asked = {name: text for name, text in asked.items() if text}
     since, until = _day(asked.get("from", "")), _day(asked.get("to", ""), ends=True)
     number = page_number(request.query.get("page"))
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         shown, more = session_list.page(
             database,
             request.agent,
@@ -107,7 +107,7 @@ def _day(text: str, *, ends: bool = False) -> int | None:
 
 def threads(request: ViewRequest) -> WebPage:
     """Shows the threads, the one that was worked on last first."""
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         chosen = portion(list(nodes.summaries(database, request.agent)), request.query.get("page"), THREADS)
         names = distinct_names(one.project for one in chosen.rows)
         shown = [one._replace(label=names.get(one.project or "", one.label)) for one in chosen.rows]
@@ -116,7 +116,7 @@ def threads(request: ViewRequest) -> WebPage:
 
 def node(request: ViewRequest) -> WebPage:
     """Shows one node, thread, statement, memory or entity, and what is around. Raises `UsageError` if it is unknown."""
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         found = expand(database, request.agent, request.path["node"], BUDGET)
         about = found["node"]
         is_thread = about["kind"] == "thread"
@@ -149,7 +149,7 @@ def node(request: ViewRequest) -> WebPage:
 def recall(request: ViewRequest) -> WebPage:
     """Shows the answers to a query."""
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         answers = _answers(database, request, words) if words else []
     return WebPage("recall", "Search", {"words": words, "answers": answers})
 

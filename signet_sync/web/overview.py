@@ -18,7 +18,7 @@ from signet_sync.settings import model
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.index_records import PROBLEMS
-from signet_sync.sync.read_only import reading
+from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store import counts, violations
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web.link_targets import PageSection, sections, targets
@@ -55,7 +55,7 @@ def show(request: ViewRequest) -> WebPage:
     }
     if status["readable"]:
         data["head"] = _head(read_page(request))
-        with reading(request.site.place) as database:
+        with open_index(request.site.place) as database:
             data["held"] = _describe_held(database, request)
             data["targets"] = targets(database, request.agent, data["head"])
     return WebPage("overview", "Overview", data)
@@ -105,7 +105,7 @@ def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
 def read_page(request: ViewRequest) -> list[PageSection]:
     """Returns the sections of the agent's MEMORY.md; empty if there is none."""
     try:
-        with reading(request.site.place):  # which finishes a removal that was cut off
+        with open_index(request.site.place):  # which finishes a removal that was cut off
             found = files.read(request.site.place.root, head_page(request.agent), PAGE_LIMIT)
     except SignetSyncError:
         return []
@@ -129,7 +129,7 @@ def _head(page: list[PageSection]) -> list[PageSection]:
 def page(request: ViewRequest) -> WebPage:
     """Shows the whole of MEMORY.md, with links to our pages."""
     found = read_page(request)
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         led = targets(database, request.agent, found)
     return WebPage("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(request.agent)})
 
@@ -162,7 +162,7 @@ def _show_value(value: object) -> str:
 
 def problems(request: ViewRequest) -> WebPage:
     """Shows all problems."""
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         newest = sorted(violations.list_open(database, request.agent), key=lambda one: one.found_at, reverse=True)
         found = [one._asdict() for one in newest]
         groups = _groups(request, database, {one["path"] for one in found})

@@ -12,7 +12,7 @@ from signet_sync import __version__
 from signet_sync.admin.status import liveness
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT
-from signet_sync.sync.read_only import IndexPlace, reading
+from signet_sync.sync.read_only import IndexPlace, open_index
 from signet_sync.sync.store import counts
 
 # A placeholder for a person's own words in a command.
@@ -108,7 +108,7 @@ def frame_of(site: Site, section: str) -> dict[str, Any]:
     """Returns the values of the layout; `section` is the view of the navigation that is shown, or contains it."""
     root, home, life = site.place.root, f"{os.path.expanduser('~')}/", liveness(site.place)
     try:
-        with reading(site.place) as database:
+        with open_index(site.place) as database:
             agents = counts.agents(database)
     except (SignetSyncError, OSError):  # which the view itself reports
         agents = []

@@ -14,7 +14,7 @@ from signet_sync.recall.store import references
 from signet_sync.sessions import store as results
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import reading
+from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store import sessions, texts, violations
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text import chunking
@@ -129,7 +129,7 @@ def _line_of_body(request: ViewRequest, path: str, line: int) -> int:
 def session(request: ViewRequest) -> WebPage:
     """Shows a session that has files. Raises `UsageError` for any other."""
     token, session_id = request.path["token"], request.path["session"]
-    with reading(request.site.place) as database:
+    with open_index(request.site.place) as database:
         ref = results.find(database, request.agent, token, session_id)
         if ref is None:
             hint = "it still runs, is another agent's, was removed, or is newer than the last pass: signet-sync reindex"

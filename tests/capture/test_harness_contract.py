@@ -387,10 +387,10 @@ def test_hooks_go_in_and_out(vault: Vault, tmp_path: Path, harness: str) -> None
     def condition() -> Condition:
         return hooks_install.conditions(root, [harness], environ)[0]
 
-    assert not condition().installed
+    assert not condition().is_installed
     (done,) = hooks_install.install(root, [harness], now=NOW, environ=environ)
-    assert done.error is None and condition().installed
+    assert done.error is None and condition().is_installed
     assert (condition().missing, condition().problems) == ((), ())
     assert "signet_sync" in Path(place).read_text()
     hooks_install.uninstall(root, [harness], environ=environ)
-    assert not Path(place).exists() and not condition().installed
+    assert not Path(place).exists() and not condition().is_installed

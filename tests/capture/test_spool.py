@@ -9,7 +9,7 @@ import pytest
 
 from signet_sync.capture import spool
 from signet_sync.formats.timestamps import SECOND
-from signet_sync.storage.durable import with_sum
+from signet_sync.storage.durable import add_sum
 
 AT = "2026-03-28T10:00:00.000Z"
 NOW = 1_774_692_000 * SECOND  # the same instant
@@ -94,10 +94,10 @@ def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
     assert len(spool.jobs(folder, NOW)) == 1
 
 
-SOUND = with_sum(a_job().document())
+SOUND = add_sum(a_job().document())
 HOSTILE = [
     *(b"", SOUND[:-9], SOUND[9:], b"[]", b"[" * 100_000, b"\xff\xfe{}", SOUND.replace(b'"end"', b'"stop"')),
-    *(json.dumps(a_job().document()).encode(), with_sum(a_job().document() | {"v": 3})),
+    *(json.dumps(a_job().document()).encode(), add_sum(a_job().document() | {"v": 3})),
 ]
 
 
@@ -128,7 +128,7 @@ def test_dropping_a_session_leaves_no_word_of_it(folder):
         spool.put(folder, a_job(event=event, session_id=canary))
     spool.put(folder, a_job(session_id="another"))
     spool.put(folder, a_job(session_id=canary, agent_id="scout"))
-    torn = with_sum(a_job(session_id=canary).document())[:-5]
+    torn = add_sum(a_job(session_id=canary).document())[:-5]
     Path(folder, "torn.json").write_bytes(torn)
     old = Path(folder, f"torn.json.cd.{os.getpid()}.tmp")
     old.write_bytes(torn)

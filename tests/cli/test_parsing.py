@@ -98,7 +98,7 @@ def test_verbosity_adds_up(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Non
     def broken(*given: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("signet_sync.app.operations.reading", broken)
+    monkeypatch.setattr("signet_sync.app.operations.open_index", broken)
     assert "unexpected RuntimeError" in vault.call("-v", "open", ID).err
     with pytest.raises(RuntimeError):
         vault.call("-v", "open", ID, "-v")

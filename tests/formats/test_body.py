@@ -2,7 +2,7 @@
 
 import pytest
 
-from signet_sync.formats.body import HASH_SCOPE, JS_BLANKS, js_trim, normalize, text_sha256, utf8, well_formed
+from signet_sync.formats.body import HASH_SCOPE, JS_BLANKS, fix_surrogates, js_trim, normalize, text_sha256, utf8
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_newlines_and_trailing_blanks_go_everything_else_stays(text, normalized)
 
 
 def test_lone_surrogates_become_the_replacement_character_and_pairs_become_one_character():
-    assert well_formed("a\ud800b\udc00") == "a\ufffdb\ufffd"
-    assert well_formed("\ud83d\ude80") == "\U0001f680"
+    assert fix_surrogates("a\ud800b\udc00") == "a\ufffdb\ufffd"
+    assert fix_surrogates("\ud83d\ude80") == "\U0001f680"
     assert utf8("é\udcff") == "é\ufffd".encode()
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning, id_of, make_place_id, place_of
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, id_of, make_place_id, place_of, row_id_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, best_of, make_nodes, make_place
 from signet_sync.text import chunking
@@ -173,9 +173,9 @@ def test_ids_stay_when_an_artifact_is_added_and_differ_between_agents(sources):
 
 @given(st.integers(0, 70_000_000), st.integers(0, 70_000_000))
 def test_an_id_names_a_place_in_a_transcript(place, length):
-    first = beginning(id_of("k", "default"))
+    first = row_id_of(id_of("k", "default"))
     node_id = make_place_id(first, place, length)
-    assert HANDLE.fullmatch(node_id) and len(node_id) == ID_LENGTH and beginning(node_id) == first
+    assert HANDLE.fullmatch(node_id) and len(node_id) == ID_LENGTH and row_id_of(node_id) == first
     assert 0 <= place_of(node_id, length) <= max(length - 1, 0)
     if place < length <= 2_000_000:
         assert min(place, length - 1) <= place_of(node_id, length) < place + 64

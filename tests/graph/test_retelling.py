@@ -10,7 +10,7 @@ import pytest
 from workbench import Vault
 
 from signet_sync.storage.database.tables import STATEMENTS
-from signet_sync.text.digest_mark import VERSION, opening, status_of
+from signet_sync.text.digest_mark import VERSION, make_opening, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
 WORK = """\
@@ -90,11 +90,11 @@ def checked(vault: Vault) -> list[tuple[str, str]]:
 
 def test_status_is_read_where_it_is_written() -> None:
     for status in ("done", "open", "blocked", "aborted", "question-only"):
-        line = opening("/x/lan*tern", "co*dex", status)
+        line = make_opening("/x/lan*tern", "co*dex", status)
         assert status_of(f"# Title\n\n{line}\n\n## Outcome\n") == status
         assert status_of(f"# Title\n{line}") == status
-    assert status_of(f"# Title\n\n{opening(None, None, None)}\n") is None
-    for text in ("", "# T", BODY, "# T\n\nStatus: done.", f"words\n\n{opening('p', None, 'done')}"):
+    assert status_of(f"# Title\n\n{make_opening(None, None, None)}\n") is None
+    for text in ("", "# T", BODY, "# T\n\nStatus: done.", f"words\n\n{make_opening('p', None, 'done')}"):
         assert status_of(text) is None
 
 
@@ -160,14 +160,14 @@ def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatc
 
 
 OLDER, RECENT = "2026-03-28T10:00:00.000Z", "2026-11-20T10:00:00.000Z"
+OLD_MARK = make_opening(None, None, "blocked").replace(f"rules {VERSION}", "rules 1")
 OF_OTHERS = "# Rounding\n\n{}\n\n## Decisions\n\n- Show the invoice\n"
 
 
 @pytest.mark.parametrize(("captured_at", "mark", "status", "stated"), [
-    (OLDER, opening(None, None, "blocked").replace(f"rules {VERSION}", "rules 1"), "blocked", ["Show the invoice"]),
-    (RECENT, opening(None, None, "blocked").replace(f"rules {VERSION}", "rules 1"), "done",
-     ["Decide how JPY prices are rounded."]),
-    (RECENT, opening(None, None, "blocked"), "blocked", ["Show the invoice"]),
+    (OLDER, OLD_MARK, "blocked", ["Show the invoice"]),
+    (RECENT, OLD_MARK, "done", ["Decide how JPY prices are rounded."]),
+    (RECENT, make_opening(None, None, "blocked"), "blocked", ["Show the invoice"]),
     (RECENT, "Ada wrote this.", "settled", ["Show the invoice"]),
 ])  # fmt: skip
 def test_what_other_rules_wrote_of_a_recent_session_is_stated_anew(

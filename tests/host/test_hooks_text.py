@@ -176,7 +176,7 @@ def test_a_table_comes_and_goes(text: str) -> None:
     settings.remove(WAY)
     assert settings.text == text
     later.put((*WAY, "args"), ["c"])
-    assert later.at(WAY) == {"command": 'é"x', "args": ["c"], "tools": {"x": {"a": 1}}}
+    assert later.find(WAY) == {"command": 'é"x', "args": ["c"], "tools": {"x": {"a": 1}}}
     later.remove(WAY)
     assert {"mcp_servers": {}} | (tomllib.loads(later.text or "")) == {"mcp_servers": {}} | tomllib.loads(text) | {
         "z": {"y": 1}

@@ -18,7 +18,7 @@ from signet_sync.formats.ids import MODEL_MARK
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
-from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, prompt_tokens, spent
+from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, prompt_tokens, read_spent
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
@@ -105,7 +105,7 @@ def test_a_record_that_is_damaged_or_no_file_refuses_until_it_is_gone(budget, tm
         with pytest.raises(BudgetSpent) as raised:
             budget.reserve(1)
         assert "cannot be used" in raised.value.message
-        assert "cannot be read" in spent(os.path.dirname(budget.path), NOON).trouble
+        assert "cannot be read" in read_spent(os.path.dirname(budget.path), NOON).trouble
 
     reserved = budget.reserve(10)
     for raw in DAMAGE:

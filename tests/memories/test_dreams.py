@@ -323,7 +323,7 @@ def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep
         assert [due(workspace, hours=hours) for hours in (0, 23.9, 24, 9000)] == [[], [], ["default"], ["default"]]
         memories_operations.dream(workspace, "default", NOW_US + 30 * HOUR)
         assert [due(workspace, hours=hours) for hours in (30, 53.9, 54)] == [[], [], ["default"]]
-        workspace.settings = workspace.settings.changed(dream_interval=3600.0)
+        workspace.settings = workspace.settings.replace(dream_interval=3600.0)
         assert [due(workspace, hours=hours) for hours in (30.9, 31)] == [[], ["default"]]
     with opened(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
         assert due(workspace, hours=31) == [], "a restart is no reason"

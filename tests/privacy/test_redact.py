@@ -18,7 +18,7 @@ from workbench import NOW, Vault, cast, numbered
 
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
-from signet_sync.text.redaction import SECRETS, is_redaction, redacts, rewritten
+from signet_sync.text.redaction import SECRETS, is_redaction, redacts, rewrite_artifact
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 DEAD = 4_194_305  # beyond the highest id that a process can have
@@ -68,13 +68,13 @@ def test_what_the_sanitizer_made_of_a_body_is_known_for_a_redaction(text):
 def test_a_file_written_anew_is_valid_and_known_and_nothing_else_is_lost(kind):
     who = numbered(1) | {"body": f"# One\n\nkey: {SECRET}\n\nkept", "memory_sentence": f"It said {OTHER} once for all."}
     _, raw = made.content(kind, **who, project=f"https://u:{some(Random(1), 12)}@host/x", mine=f"kept {SECRET}")
-    found = rewritten(kind, raw, SECRETS)
+    found = rewrite_artifact(kind, raw, SECRETS)
     assert found is not None and SECRET.encode() not in found.raw and OTHER.encode() not in found.raw
     assert redacts(raw, found.raw) and not redacts(found.raw, raw) and not redacts(raw, raw)
     document = parse(found.raw)
     assert document.fields["content_sha256"] == text_sha256(normalize(document.body))
     assert b"mine: " in found.raw and "kept" in document.body and found.rules[RULE] >= 2
-    assert rewritten(kind, found.raw, SECRETS) is None
+    assert rewrite_artifact(kind, found.raw, SECRETS) is None
     # Fields by which it is called, a changed word, a longer text: those are no redactions.
     for old, new in ((b"kept", b"mine"), (who["session_id"].encode(), b"other"), (b"# One", b"# One two")):
         assert not redacts(raw, found.raw.replace(old, new, 1)) or old == b"kept"

@@ -16,7 +16,7 @@ from sample_graph import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, TR
 from workbench import Vault
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.handle import beginning, make_place_id
+from signet_sync.formats.handle import make_place_id, row_id_of
 from signet_sync.graph.store import neighbours
 from signet_sync.recall.as_text import list_expanded_lines
 from signet_sync.recall.expand import expand
@@ -25,7 +25,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import NODES
 from signet_sync.sync.store.texts import text_at
 from signet_sync.text import chunking
-from signet_sync.text.token_estimate import cut, ending, estimate_tokens
+from signet_sync.text.token_estimate import cut, estimate_tokens, keep_end
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_edges_go_both_ways(database: Database) -> None:
     things = set(ids_of(database))
     for thing in things:
         document = expand(database, "default", thing)
-        assert thing not in around(document) and set(map(beginning, around(document))) <= things
+        assert thing not in around(document) and set(map(row_id_of, around(document))) <= things
         assert len(set(document["siblings"])) == len(document["siblings"]) <= neighbours.SIBLINGS
         if document["node"]["depth"] is None:
             continue
@@ -276,7 +276,7 @@ def test_a_cut_is_a_beginning_and_never_too_long(text: str, room: int) -> None:
 
 @given(st.text(), st.integers(0, 60))
 def test_an_ending_is_an_end_and_never_too_long(text: str, room: int) -> None:
-    shown = ending(text, room, "[before]")
+    shown = keep_end(text, room, "[before]")
     assert estimate_tokens(shown) <= room
     if shown.startswith("[before]\n"):
         assert shown.removeprefix("[before]\n") in text

@@ -15,7 +15,7 @@ from workbench import Vault
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import read_artifact
-from signet_sync.formats.body import HASH_SCOPE, js_trim, well_formed
+from signet_sync.formats.body import HASH_SCOPE, fix_surrogates, js_trim
 from signet_sync.formats.frontmatter import open_source, read, write
 from signet_sync.formats.ids import derive_token, token_matches
 from signet_sync.formats.timestamps import parse_instant
@@ -139,7 +139,7 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
     assert {name: getattr(read_artifact("manifest", read(open_source(raw).head)), name) for name in names} == found
     if max(map(len, (project, harness))) < 500:
         assert [names["project"], names["harness"]] == [
-            well_formed(t) if js_trim(t) else None for t in (project, harness)
+            fix_surrogates(t) if js_trim(t) else None for t in (project, harness)
         ]
 
 

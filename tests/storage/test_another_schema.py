@@ -119,5 +119,5 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
     counts = native_backup.restore(fresh, str(place))
     assert (counts["memories"], counts["seals"]) == (1, 2) and not counts.keys() & {"node_telemetry", "highlights"}
     assert fresh.value("select concept_tags is null from memories")
-    with native_backup.opened(str(place)) as kept:
+    with native_backup.open_backup(str(place)) as kept:
         assert kept.counts() == counts

@@ -110,13 +110,13 @@ def test_set_aside_takes_the_companions_along_and_never_overwrites(filled):
 
 def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
     database = Database(filled)
-    assert not database.replaced()
+    assert not database.is_replaced()
     os.rename(filled, filled + ".away")
-    assert database.replaced()
+    assert database.is_replaced()
     Path(filled).touch()
-    assert database.replaced()
+    assert database.is_replaced()
     os.rename(filled + ".away", filled)
-    assert not database.replaced()
+    assert not database.is_replaced()
     database.close()
 
 

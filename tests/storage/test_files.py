@@ -114,7 +114,7 @@ def test_no_folder_on_the_way_may_be_a_link(root):
     (root / "agents").symlink_to(outside)
     assert files.read(str(root), "agents/a.md", LIMIT).code == "path-escape"
     assert files.status_of(str(root), "agents/a.md") is None
-    assert files.listing(str(root), "agents", "") == []
+    assert files.list_names(str(root), "agents", "") == []
     for write in (writing.create_once, lambda *a: writing.replace(*a, None)):
         with pytest.raises(PathEscape, match="symlink"):
             write(str(root), "agents/b.md", NEW)

@@ -265,7 +265,7 @@ def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, enviro
         other.start()
         other.join()
 
-    with pytest.raises(KeyError), state_dir.workspace_held(folder, 0.05):
+    with pytest.raises(KeyError), state_dir.hold_workspace(folder, 0.05):
         lock(folder)
         lock(folder)
         lock(elsewhere)
@@ -273,5 +273,5 @@ def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, enviro
         raise KeyError
     others()
     assert found == ["free", "free", "free", "busy", "free"]
-    with state_dir.workspace_lock(folder), pytest.raises(WorkspaceError), state_dir.workspace_held(folder, 0.05):
+    with state_dir.workspace_lock(folder), pytest.raises(WorkspaceError), state_dir.hold_workspace(folder, 0.05):
         pass

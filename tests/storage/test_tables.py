@@ -199,7 +199,7 @@ def made_up(database: Database, table: Table, session: tuple[str, str, str]) -> 
 
 def of_session(database: Database, table: Table, session: tuple[str, str, str]) -> list[tuple[Any, ...]]:
     agent_id, token, session_id = session
-    where, bindings = batches.within((agent_id, token, (session_id,)), table.session or SESSION)
+    where, bindings = batches.make_condition((agent_id, token, (session_id,)), table.session or SESSION)
     return list(database.execute(f"select * from {table.name} where {where}", bindings))
 
 

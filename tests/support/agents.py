@@ -231,7 +231,7 @@ class Inside(Daemon):
 
     def _configure(self) -> list[SettingsRemark]:
         warnings = super()._configure()
-        self.settings = self.settings.changed(**self.own)
+        self.settings = self.settings.replace(**self.own)
         return warnings
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:

@@ -234,7 +234,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
-    assert not passes.anything_waits(database) and not deriving.stale(database, stages)
+    assert not passes.has_waiting(database) and not deriving.stale(database, stages)
 
 
 def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
@@ -267,7 +267,7 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     follow(database, stages, moved)
     assert rows(database, stages) == before
     assert not list(database.execute("select rowid from said where said match ?", (CANARY,)))
-    assert not passes.anything_waits(database)
+    assert not passes.has_waiting(database)
 
 
 class Killed(BaseException):
@@ -324,7 +324,7 @@ def test_killed_at_any_step_it_continues(monkeypatch: pytest.MonkeyPatch) -> Non
         steps = steps + 1 if passes.count_waiting(database) == waiting else 0
     assert deaths > 20
     assert rows(database, stages) == wanted
-    assert not passes.anything_waits(database)
+    assert not passes.has_waiting(database)
     assert not database.value("select count(*) from derivers where rebuilding = 1")
     database.close()
 

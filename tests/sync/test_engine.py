@@ -22,7 +22,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine, reading
-from signet_sync.sync.engine import index_paths, pages_at_end, run_pass, work_off
+from signet_sync.sync.engine import defer_pages, index_paths, run_pass, work_off
 from signet_sync.sync.index_records import SESSION, Change
 from signet_sync.sync.store import artifacts, passes
 from signet_sync.sync.workspace import (
@@ -186,7 +186,7 @@ def edit(vault: Vault, workspace: Workspace) -> None:
 
 
 def settle_for_less(vault: Vault, workspace: Workspace) -> None:
-    workspace.settings = workspace.settings.changed(budget_tokens=600)
+    workspace.settings = workspace.settings.replace(budget_tokens=600)
 
 
 def seal_broken(vault: Vault, workspace: Workspace) -> None:
@@ -234,7 +234,7 @@ def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_nex
     vault.reindex()
 
     def killed() -> int:
-        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+        with opened(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
             paths = frozenset(vault.session(7).values())
             run_pass(workspace, Request(NOW_US, paths))
             os._exit(KILLED)
@@ -244,7 +244,7 @@ def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_nex
     if after == "reindex":
         vault.reindex()
     else:
-        with opened(str(vault.root), Settings()) as workspace, pages_at_end(workspace, lambda: NOW_US):
+        with opened(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
             pass
     assert "number 7" in vault.page()
     with vault.database() as database:
@@ -285,7 +285,7 @@ def test_the_page_comes_first_and_log_pages_once_nothing_waits(many: Vault, idle
     assert many.call("status", "--json").json["backlog"] == passes.count_waiting(idle.database) > 0
     assert "backlog" in many.call("status").out
     for deriver in idle.pipeline.derivers:
-        assert (deriver.name in deriving.waiting(idle.database, idle.pipeline)) == (SESSION in deriver.kinds)
+        assert (deriver.name in deriving.find_unfinished(idle.database, idle.pipeline)) == (SESSION in deriver.kinds)
     while work_off(idle, request()):
         pass
     run_pass(idle, request())
@@ -299,7 +299,7 @@ def test_a_rebuild_in_idle_time_takes_no_page_away(many: Vault, idle: Workspace)
     before, page = pages(many), many.page()
     idle.database.execute("update derivers set version = 'older'")
     run_pass(idle, request(since_us=NOW_US - 5 * DAY))
-    assert passes.anything_waits(idle.database) and pages(many) == before
+    assert passes.has_waiting(idle.database) and pages(many) == before
     while work_off(idle, request()):
         pass
     run_pass(idle, request())
@@ -312,7 +312,7 @@ def test_a_removal_waits_for_all_that_tells_of_the_session(many: Vault, idle: Wo
     run_pass(idle, request(since_us=NOW_US - 5 * DAY))
     token = who["summary"].split("--")[1]
     assert many.call("remove", token, "--yes", "--reason", "asked for").code == 0
-    assert not passes.anything_waits(idle.database)
+    assert not passes.has_waiting(idle.database)
     assert "anzibar" not in repr(many.dump())
     many.reindex()
     assert many.dump() == many.dump_from_scratch()

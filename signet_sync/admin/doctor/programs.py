@@ -88,7 +88,7 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
         return warning(
             "service", f"{unit.name}: it is unknown whether it runs", host_service.manager().restart_command(unit)
         )
-    if "SSH_CONNECTION" in target.environ and systemd.lingering(target.environ) is False:
+    if "SSH_CONNECTION" in target.environ and systemd.is_lingering(target.environ) is False:
         words = f"{unit.name} ends when you log out"
         return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
     return fine("service", unit.name)

@@ -221,7 +221,7 @@ class LineReader(ABC):
         """Adds the call of a tool, which may have another name, too, or the start of a sub-agent."""
         at = self.at if at is None else at
         if name not in self.subagents:
-            self.ours.called(key, name, given, alias)
+            self.ours.record_call(key, name, given, alias)
             self.tools[key] = name = one_line(name, 80) or "tool"
             self.entries.append(TranscriptEntry("tool", at, call_line(given), name, key, failed))
             return
@@ -233,7 +233,7 @@ class LineReader(ABC):
     def result(self, key: str, text: str, *, name: str = "", failed: bool = False, at: int | None = None) -> None:
         """Adds what a call gave back; of one of ours only that it did."""
         name = (self.tools.get(key, "") if key else "") or name
-        kept, omitted = cut_middle(self.ours.kept(key, name, drop_injected(text)).strip("\r\n"))
+        kept, omitted = cut_middle(self.ours.filter_result(key, name, drop_injected(text)).strip("\r\n"))
         at = self.at if at is None else at
         self.entries.append(TranscriptEntry("result", at, kept, name, key, failed, omitted))
 

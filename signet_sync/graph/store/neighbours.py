@@ -6,7 +6,7 @@ Bounded; imports nothing heavy.
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.formats.handle import beginning, make_place_id, place_of, place_step
+from signet_sync.formats.handle import make_place_id, place_of, place_step, row_id_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import NO_WORDS, GraphNode
 from signet_sync.graph.store import nodes
@@ -31,7 +31,7 @@ _NODE = ", ".join(GraphNode._fields)
 def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
     """Returns a node of the graph; for a place in a transcript what that holds from there on."""
     row = f"select {_NODE} from {NODES} where agent_id = ? and id = ?"
-    for found in database.execute(row, (agent_id, beginning(node_id))):
+    for found in database.execute(row, (agent_id, row_id_of(node_id))):
         whole = GraphNode(*found)
         return whole if whole.id == node_id else _find_passage(database, whole, node_id)
     return None
@@ -62,7 +62,7 @@ def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
         "select n.id from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.parent_id"
         " where c.agent_id = ? and c.child_id = ? order by n.depth, n.latest_us, n.id",
-        (agent_id, beginning(node_id)),
+        (agent_id, row_id_of(node_id)),
     )
 
 
@@ -235,7 +235,7 @@ def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, s
     """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
     for thing in ids:
-        if beginning(thing) != thing and (place := node(database, agent_id, thing)) is not None:
+        if row_id_of(thing) != thing and (place := node(database, agent_id, thing)) is not None:
             said = first_words(text_at(database, place.source_ref or "")[place.start :], place.label)
             found[thing] = f"chunk {day_of(place.latest_us)} · {flatten(said or NO_WORDS, LABEL)}"
             continue

@@ -20,9 +20,9 @@ from signet_sync.storage.database.batches import (
     Session,
     drop_ids,
     drop_session,
+    make_condition,
     rows_of_sessions,
     rows_with_values,
-    within,
 )
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
@@ -267,7 +267,7 @@ def find_orphans(database: Database, tombstones: Sequence[Tombstone], fresh: Con
     """Returns what removals may orphan, before the rows that tell it are deleted; `fresh` ones wait for their scrub."""
     orphans = Orphans(set(), set(), [one.scope for one in tombstones if one.key in fresh])
     for tombstone in tombstones:
-        agent_id, (scope, bindings) = tombstone.agent_id, within(tombstone.scope)
+        agent_id, (scope, bindings) = tombstone.agent_id, make_condition(tombstone.scope)
         of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in list_distilled())
         ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(list_distilled()))]
         orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))

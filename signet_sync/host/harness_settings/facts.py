@@ -113,11 +113,11 @@ class HarnessFacts:
         """Returns what only a new entry has: a person's later changes are kept."""
         return {}
 
-    def by_hand(self, program: Program, flags: Sequence[str] | None) -> tuple[str, ...]:
+    def manual_steps(self, program: Program, flags: Sequence[str] | None) -> tuple[str, ...]:
         """Returns what a person has to do after an installation."""
         return ()
 
-    def left(self, environ: Environ) -> tuple[str, ...]:
+    def leftovers(self, environ: Environ) -> tuple[str, ...]:
         """Returns what a person has to do after a removal."""
         return ()
 
@@ -129,7 +129,7 @@ class HarnessFacts:
         """Returns whether a person sits before the session of a hook's document; False if in doubt."""
         return False
 
-    def printed(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         """Returns what a session gets in the form that the harness accepts: the text, or Claude Code's JSON."""
         return text
 
@@ -137,7 +137,7 @@ class HarnessFacts:
 class JsonFacts(HarnessFacts):
     """A harness that takes what a session gets in Claude Code's JSON."""
 
-    def printed(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         import json
 
         # No other keys: Codex treats an unknown key as an error.

@@ -81,9 +81,9 @@ def apply(edit: Edit) -> None:
     else:
         private_folder(os.path.dirname(target))
         if edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
-            with durable.replacing(backup, lambda _: True) as beside:
+            with durable.replace_file(backup, lambda _: True) as beside:
                 _fill(beside, edit.before, target)
-        with durable.replacing(target, lambda _: True) as beside:
+        with durable.replace_file(target, lambda _: True) as beside:
             _fill(beside, edit.after, target)
             _compare(edit.path, edit.before)
     _compare(edit.path, edit.after)
@@ -115,7 +115,7 @@ _CUT = "\0"  # no TOML document contains it
 class TomlText(SettingsText):
     """A TOML document. A new table goes to its end, after a blank line; a comment before a table stays with that."""
 
-    def parsed(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str) -> dict[str, Any]:
         """Parses the document. Raises `ConfigError` with line and remedy."""
         try:
             # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
@@ -132,7 +132,7 @@ class TomlText(SettingsText):
 
         text = self.text or ""
         newline = "\r\n" if "\r\n" in text else "\n"
-        if isinstance(value, dict) and self.at(way) is None:
+        if isinstance(value, dict) and self.find(way) is None:
             for step in reversed(way):
                 value = {step: value}
             gap = newline if text.endswith("\n") else newline * 2 if text else ""

@@ -69,7 +69,7 @@ class Program:
         """Returns the words of the hook."""
         return [*self.start, "hook", harness]
 
-    def again(self, harness: str) -> str:
+    def reinstall_command(self, harness: str) -> str:
         """Returns what a person types to install our hooks again, for their workspace."""
         place = ["--workspace", self.workspace] if self.workspace else []
         return shlex.join(["signet-sync", *place, "hooks", "install", harness])
@@ -82,7 +82,7 @@ class Program:
         self, kind: str, words: Sequence[str], harness: str, environ: Mapping[str, str]
     ) -> list[HarnessProblem]:
         """Returns what is wrong with a command of ours, of `hooks` or `server`, that a new installation solves."""
-        again, hooks = self.again(harness), kind == "hooks"
+        again, hooks = self.reinstall_command(harness), kind == "hooks"
         calls = "the hooks call" if hooks else "the MCP server is started by"
         if not words or shutil.which(words[0], path=environ.get("PATH")) is None:
             name = words[0] if words else "a command that cannot be read"
@@ -154,7 +154,7 @@ class Harness:
 
         Raises `ConfigError` for settings that cannot be edited safely.
         """
-        texts = self._opened(environ, server=flags is not None)
+        texts = self._open_files(environ, server=flags is not None)
         if self.facts.hooks:
             merge(
                 texts[self.path(environ)],
@@ -163,29 +163,29 @@ class Harness:
             )
         if self.facts.servers and (settings := texts.get(self.facts.server_file(environ))):
             self._merge_server(settings, program, flags, environ)
-        shipped = self._shipped(program, environ)
+        shipped = self._render_scripts(program, environ)
         edits = [Edit(path, _own_script(path), text.encode(), ours=True) for path, text in shipped.items()]
         asked = (self.facts.asks,) if self.facts.asks else ()
-        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.facts.by_hand(program, flags)))
+        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.facts.manual_steps(program, flags)))
 
     def uninstall(self, environ: Environ) -> SettingsPlan:
         """Plans to take out our hooks and our server; a file that we made goes when nothing else is in it.
 
         Raises `ConfigError` likewise.
         """
-        texts = self._opened(environ)
+        texts = self._open_files(environ)
         if self.facts.hooks:
             take_out(texts[self.path(environ)], places(texts[self.path(environ)].data))
         if self.facts.servers and (settings := texts.get(self.facts.server_file(environ))):
             way = (*self.facts.server_way(settings.data), NAME)
-            if is_our_server(server_words(settings.at(way))):
+            if is_our_server(server_words(settings.find(way))):
                 settings.remove(way)
         edits = []
         for path in (os.path.join(self.folder(environ), place) for place, _ in self.facts.scripts):
             raw = files.read(path)
             edits.append(Edit(path, raw, None if raw is None or _OURS in raw else raw, ours=True))
         edits += [one.edit(made_by_us=files.is_new(one.path)) for one in texts.values()]
-        return _plan(edits, self.facts.left(environ))
+        return _plan(edits, self.facts.leftovers(environ))
 
     def condition(self, program: Program, environ: Environ) -> Condition:
         """Reports the state; never raises for damaged settings."""
@@ -193,9 +193,9 @@ class Harness:
         path = self.path(environ)
         data = {path: _data(path, problems)} if self.facts.hooks else {}
         events, words, wrong = (
-            self._called(program, data[path], environ)
+            self._find_hook_calls(program, data[path], environ)
             if self.facts.hooks
-            else self._scripted(program, environ, problems)
+            else self._find_script_calls(program, environ, problems)
         )
         server = None
         if self.facts.servers:
@@ -208,7 +208,7 @@ class Harness:
         missing = tuple(event for event in self._events if event not in events)
         if events and missing:
             message = f"not installed for: {', '.join(missing)}"
-            wrong.append(HarnessProblem("hooks-partly", message, program.again(self.name)))
+            wrong.append(HarnessProblem("hooks-partly", message, program.reinstall_command(self.name)))
         there, all_problems = os.path.isdir(self.folder(environ)), tuple(dict.fromkeys((*problems, *wrong)))
         asks = self.facts.asks if events else ""
         return Condition(self.name, there, path, events, missing, workspace_of(words), all_problems, server, asks=asks)
@@ -218,7 +218,7 @@ class Harness:
         workspace, with its own flags. What a person has added to it stays. Raises `ConfigError`.
         """
         way = (*self.facts.server_way(settings.data), NAME)
-        present = settings.at(way)
+        present = settings.find(way)
         words = server_words(present)
         if flags is None:
             if not is_our_server(words) or not program.problems("server", words, "", environ):
@@ -233,7 +233,7 @@ class Harness:
         for key, value in entry.items():
             settings.put((*way, key), value)
 
-    def _called(self, program: Program, data: Data, environ: Environ) -> Calls:
+    def _find_hook_calls(self, program: Program, data: Data, environ: Environ) -> Calls:
         handlers, ours = self._handlers(program), places(data)
         wrong = [each for place in ours for each in program.problems("hooks", place.words, self.name, environ)]
         calling = [place.event for place in ours]
@@ -242,8 +242,8 @@ class Harness:
         words = ours[0].words if ours else []
         return (*(e for e in handlers if e in calling), *others), words, wrong if known else wrong or self._old(program)
 
-    def _scripted(self, program: Program, environ: Environ, problems: list[HarnessProblem]) -> Calls:
-        wanted = self._shipped(program, environ)
+    def _find_script_calls(self, program: Program, environ: Environ, problems: list[HarnessProblem]) -> Calls:
+        wanted = self._render_scripts(program, environ)
         there: dict[str, str | None] = {}
         for path in wanted:
             try:
@@ -263,17 +263,17 @@ class Harness:
 
     def _old(self, program: Program) -> list[HarnessProblem]:
         message = "the hooks are not as this version writes them, or stand there twice"
-        return [HarnessProblem("hooks-outdated", message, program.again(self.name))]
+        return [HarnessProblem("hooks-outdated", message, program.reinstall_command(self.name))]
 
     def _handlers(self, program: Program) -> dict[str, Handler]:
         command = program.command(self.name)
         return {event: self.facts.handler(command, seconds) for event, seconds, _ in self.facts.events}
 
-    def _shipped(self, program: Program, environ: Environ) -> dict[str, str]:
+    def _render_scripts(self, program: Program, environ: Environ) -> dict[str, str]:
         folder, scripts = self.folder(environ), self.facts.scripts
         return {os.path.join(folder, place): script(self.name, name, program) for place, name in scripts}
 
-    def _opened(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
+    def _open_files(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
         """Returns the editors of its files; of servers only if `server` asks for it, or the file may have ours."""
         texts = {}
         if self.facts.hooks:
@@ -334,7 +334,7 @@ def take_out(settings: SettingsText, gone: list[Place]) -> None:
     """Takes out handlers, and the groups that had only these. Raises `ConfigError`."""
     for place in reversed(gone):
         *group, _, _ = place.way
-        settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)
+        settings.remove(tuple(group) if len(settings.find(place.way[:-1])) == 1 else place.way)
 
 
 def script(harness: str, name: str, program: Program) -> str:

@@ -85,7 +85,7 @@ class Condition:
     asks: str = ""
 
     @property
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """Returns whether every event of this harness calls us."""
         return bool(self.events) and not self.missing
 
@@ -104,32 +104,32 @@ class SettingsText(ABC):
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             raise unusable(path, f"line {line}: not UTF-8", "save the file as UTF-8") from error
-        self.data = {} if self.text is None else self.parsed(self.text)
+        self.data = {} if self.text is None else self.parse(self.text)
 
-    def at(self, way: Way) -> Any:
+    def find(self, way: Way) -> Any:
         """Returns the value that stands there; None if there is none."""
         return find_value(self.data, way)
 
     def put(self, way: Way, value: Any) -> None:
         """Puts a value there, in place of the present one or at the end; makes what has to contain it."""
         for depth, step in enumerate(way):
-            there, wanted = self.at(way[:depth]), dict if isinstance(step, str) else list
+            there, wanted = self.find(way[:depth]), dict if isinstance(step, str) else list
             if there is not None and not isinstance(there, wanted):
                 kind = "an object" if wanted is dict else "a list"
                 raise unusable(self.path, f'"{_dot_way(way[:depth])}" is not {kind}')
-        if self.at(way) == value:
+        if self.find(way) == value:
             return
         text = self.with_value(way, value)
         self._take(way, text, change_value(self.data, way, value))
 
     def append(self, way: Way, value: Any) -> None:
         """Puts a value at the end of the list there."""
-        there = self.at(way)
+        there = self.find(way)
         self.put((*way, len(there) if isinstance(there, list) else 0), value)
 
     def remove(self, way: Way) -> None:
         """Takes a value out, if it is there."""
-        if self.at(way) is None:
+        if self.find(way) is None:
             return
         text = self.without_value(way)
         self._take(way, text, change_value(self.data, way))
@@ -143,7 +143,7 @@ class SettingsText(ABC):
         """Takes a text over after it was parsed again and says what was meant, nothing else."""
         above = way[:-1]
         try:
-            after = self.parsed(text)
+            after = self.parse(text)
             while above and find_value(after, above) is None and find_value(expected, above) == {}:
                 expected, above = (
                     change_value(expected, above),
@@ -159,7 +159,7 @@ class SettingsText(ABC):
         return unusable(self.path, f'"{_dot_way(way)}" stands where it cannot be edited safely', "edit it by hand")
 
     @abstractmethod
-    def parsed(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str) -> dict[str, Any]:
         """Parses the settings. Raises `ConfigError` with line and remedy."""
 
     @abstractmethod
@@ -231,7 +231,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 class JsonText(SettingsText):
     """A JSON document whose outermost value is an object."""
 
-    def parsed(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str) -> dict[str, Any]:
         """Parses the document. Raises `ConfigError` with line and remedy."""
         if not text.strip():
             raise unusable(self.path, "the file is empty", "delete it or write {} into it")
@@ -253,10 +253,10 @@ class JsonText(SettingsText):
         if self.text is None:
             return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         if len(steps) <= len(way):
-            return self._appended(steps[-1], way[len(steps) - 1], value)
+            return self._append(steps[-1], way[len(steps) - 1], value)
         child = steps[-1]
         indent = _indent(self.text, child.start) if "\n" in self.text[child.value : child.end] else None
-        return self.text[: child.value] + self._written(value, indent) + self.text[child.end :]
+        return self.text[: child.value] + self._format(value, indent) + self.text[child.end :]
 
     def remove(self, way: Way) -> None:
         """Takes a value out, and what contained it as long as nothing else, not even a comment, is left in that."""
@@ -303,7 +303,7 @@ class JsonText(SettingsText):
             found.append(named[-1])
         return found
 
-    def _appended(self, box: Child, step: str | int, value: Any) -> str:
+    def _append(self, box: Child, step: str | int, value: Any) -> str:
         """Returns the document with one more value at the end of the object or list `box`."""
         text = self.text or ""
         newline, unit = self._style()
@@ -317,7 +317,7 @@ class JsonText(SettingsText):
             lead = text[inside[-2].end if len(inside) > 1 else box.value + 1 : inside[-1].start]
             indent = _indent(lead, len(lead)) if "\n" in lead else indent if "//" in kept else None
         name = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
-        item = name + self._written(value, indent)
+        item = name + self._format(value, indent)
         rest = tail[len(kept) :]
         if not inside:
             rest = "" if indent is None else newline + outer
@@ -336,7 +336,7 @@ class JsonText(SettingsText):
         lead = text[root.value + 1 : inside[0].start] if inside else "\n  "
         return "\r\n" if "\r\n" in text else "\n", _indent(lead, len(lead)) if "\n" in lead else None
 
-    def _written(self, value: Any, indent: str | None) -> str:
+    def _format(self, value: Any, indent: str | None) -> str:
         newline, unit = self._style()
         text = json.dumps(value, ensure_ascii=False, indent=None if indent is None else unit or "  ")
         return text.replace("\n", newline + (indent or ""))

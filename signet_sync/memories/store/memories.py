@@ -141,7 +141,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
     Memories with another session or a person as a source are kept. In the caller's transaction.
     """
-    where, bindings = batches.within((agent_id, token, tuple(ids)))
+    where, bindings = batches.make_condition((agent_id, token, tuple(ids)))
     gone = find_orphans(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
     database.execute(f"delete from memory_sources where {where}", bindings)
@@ -150,7 +150,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
 def find_orphans(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
     """Returns memories whose only sources are sessions of a token (no ids: all of them)."""
-    where, bindings = batches.within((agent_id, token, tuple(ids)))
+    where, bindings = batches.make_condition((agent_id, token, tuple(ids)))
     wanted = (
         f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
         " and not exists(select 1 from memory_sources s where s.agent_id = memories.agent_id"

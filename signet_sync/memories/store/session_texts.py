@@ -11,7 +11,7 @@ from signet_sync.formats.paths import display
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage import files
-from signet_sync.storage.database.batches import Scope, within
+from signet_sync.storage.database.batches import Scope, make_condition
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import list_distilled
 from signet_sync.sync.store.texts import text_of
@@ -33,7 +33,7 @@ class SessionText(NamedTuple):
 
 
 def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
-    parts = [within(scope) for scope in scopes]
+    parts = [make_condition(scope) for scope in scopes]
     clauses = [f"not ({where})" for where, _ in parts]
     return " and ".join(clauses) or "1", [value for _, values in parts for value in values]
 
@@ -43,7 +43,7 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
 
     Of files that have vanished, what was sealed of them.
     """
-    where, bindings = within(scope)
+    where, bindings = make_condition(scope)
     yield from _read_artifacts(database, where, bindings)
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
@@ -59,7 +59,7 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
 def artifact_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[SessionText]:
     """Returns what the artifacts of some scopes' sessions say, and where; without manifests and made-up sentences."""
     for scope in scopes:
-        yield from _texts_of(database, *within(scope), fallbacks=False)
+        yield from _texts_of(database, *make_condition(scope), fallbacks=False)
 
 
 def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
@@ -92,7 +92,7 @@ def outlines(database: Database, scope: Scope) -> Iterator[tuple[str, int, str, 
 
 def names(database: Database, scope: Scope) -> set[str]:
     """Returns ids of the sessions of a scope, the names of their files, and their token and keys that no other has."""
-    where, bindings = within(scope)
+    where, bindings = make_condition(scope)
     found = set()
     for path, session_id in database.execute(
         f"select source_path, session_id from memory_artifacts where {where}"
@@ -153,7 +153,7 @@ def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
 def list_derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
     """Ids of statements and threads in which sessions of a scope have a part, and none outside some scopes."""
     outside, others = _outside(scopes)
-    where, bindings = within(scope)
+    where, bindings = make_condition(scope)
     found = set()
     for table in list_distilled():
         ids = {row[0] for row in database.execute(f"select {table.handle} from {table.rows} where {where}", bindings)}
@@ -203,7 +203,7 @@ def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[byt
     sieve = Sieve(telling.values())
     common: set[bytes] = set()
     for text in others:
-        common |= sieve.caught(text.encode("utf-8", "replace"))
+        common |= sieve.find(text.encode("utf-8", "replace"))
     rare = [(phrase, raw) for phrase, raw in telling.items() if raw not in common]
     return {form for phrase, raw in rare for form in (raw, json.dumps(phrase)[1:-1].encode("ascii"))}
 
@@ -227,5 +227,5 @@ def foreign_files(workspace: Workspace, needles: Iterable[bytes], tombstone: str
     return sorted(
         display(path)
         for path, descriptor in files.foreign_files(workspace.root, ours)
-        if any(sieve.caught(piece.replace(pointer, b"")) for piece in files.pieces(descriptor, overlap))
+        if any(sieve.find(piece.replace(pointer, b"")) for piece in files.pieces(descriptor, overlap))
     )

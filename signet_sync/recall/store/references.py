@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
-from signet_sync.formats.handle import HANDLE, ID_LENGTH, beginning
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, row_id_of
 from signet_sync.formats.paths import head_page
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -55,7 +55,7 @@ def _find_by_id(database: Database, agent_id: str, wanted: str) -> list[str]:
     start = wanted.removeprefix("^")
     table, column = _PLACES[start[0]]
     whole = start if len(start) == ID_LENGTH else ""
-    start = beginning(start) if whole else start
+    start = row_id_of(start) if whole else start
     rows = database.execute(
         # `{` sorts directly after `z`, the last letter of an id.
         f"select distinct {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"

@@ -20,13 +20,13 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import (
     FOLDER,
     READ,
+    add_sum,
     private_folder,
     publish,
     read_with_sum,
     sync_descriptor,
     sync_folder,
     unlink,
-    with_sum,
     write_all,
 )
 
@@ -151,7 +151,7 @@ def _parse(raw: bytes, name: str) -> LiveFile | None:
 
 def _line(turns: Sequence[LiveTurn], place: LivePlace | None = None) -> bytes:
     named = {} if place is None else {"place": place._asdict()}
-    return with_sum({"turns": [turn._asdict() for turn in turns], **named}) + b"\n"
+    return add_sum({"turns": [turn._asdict() for turn in turns], **named}) + b"\n"
 
 
 # ── one session's file ──
@@ -211,7 +211,7 @@ class Buffer:
     def replace(self, turns: Sequence[LiveTurn], place: LivePlace) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
-            head = with_sum({"v": VERSION, **self.identity._asdict()}) + b"\n"
+            head = add_sum({"v": VERSION, **self.identity._asdict()}) + b"\n"
             # Published as a whole, so one line per turn is safe: one damaged line then damages one turn.
             where = _line((), place) if place != LivePlace() else b""
             os.close(publish(self.path, head + where + b"".join(_line([turn]) for turn in turns)))

@@ -136,10 +136,10 @@ def _merge(database: Database, table: str, pages: int) -> bool:
 Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: every session of the token
 
 
-def within(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -> tuple[str, list[str]]:
+def make_condition(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -> tuple[str, list[str]]:
     """Turns a scope into a condition of SQL and the values to bind."""
     if len(columns) == 1:
-        where, bindings = within(scope)
+        where, bindings = make_condition(scope)
         return f"{columns[0]} in (select session from sessions where {where})", bindings
     agent_id, token, ids = scope
     agent, of_token, of_id = columns
@@ -151,7 +151,7 @@ def drop_session(database: Database, scope: Scope, kind: Literal["derived", "nat
     """Deletes the rows of a scope from the derived or from the native tables."""
     for table in TABLES.values():
         if table.session and table.kind == kind:
-            where, bindings = within(scope, table.session)
+            where, bindings = make_condition(scope, table.session)
             database.execute(f"delete from {table.name} where {where}", bindings)
 
 

@@ -349,7 +349,7 @@ class Database:
         except apsw.SQLError as error:  # a name in the schema that we did not write
             raise make_damage_error(error, self.path) from error
 
-    def replaced(self) -> bool:
+    def is_replaced(self) -> bool:
         """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""
         return self._files != self._identities()
 
@@ -383,7 +383,7 @@ class Database:
         try:
             self.refuse_changed()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
-            found += self._missing() or [
+            found += self._list_missing() or [
                 f"the text of {path} cannot be read from its seal" for (path,) in self.execute(_TEXTLESS)
             ]
             for table in () if found else closely:
@@ -406,7 +406,7 @@ class Database:
                 found.append(f"full text: {error}")
         return found
 
-    def _missing(self) -> list[str]:
+    def _list_missing(self) -> list[str]:
         """Lists tables and columns that a damaged schema lacks, though it can be read."""
         whole = Database(":memory:")
         try:

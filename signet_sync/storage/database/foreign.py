@@ -88,7 +88,7 @@ def _quote_name(name: str) -> str:
 
 
 @contextmanager
-def reading(
+def open_to_read(
     path: str, program: str, read: Mapping[str, tuple[str, ...]], *, seconds: float | None = None
 ) -> Iterator[ForeignDatabase]:
     """Opens a program's database for one consistent read, of at most some seconds. Raises `HarnessError`.

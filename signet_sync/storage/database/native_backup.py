@@ -115,7 +115,7 @@ class OpenBackup:
 
 
 @contextmanager
-def opened(source: str) -> Iterator[OpenBackup]:
+def open_backup(source: str) -> Iterator[OpenBackup]:
     """Opens a backup for reading; nothing is written to it or beside it.
 
     Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseError`
@@ -178,9 +178,9 @@ def is_backup(head: bytes) -> bool:
 def restore(database: Database, source: str) -> dict[str, int]:
     """Restores backed-up rows in a database that lost them; existing rows win. Returns the number of rows by table.
 
-    Raises what `opened` raises.
+    Raises what `open_backup` raises.
     """
-    with opened(source) as kept, database.transaction():
+    with open_backup(source) as kept, database.transaction():
         counts = {
             table: add_missing(database, table, columns, kept.rows(table, columns))
             for table, columns in kept.tables.items()

@@ -104,7 +104,7 @@ def agents(database: Database) -> list[str]:
         found.append(agent)
 
 
-def unknown(database: Database, agent_id: str) -> UsageError | None:
+def make_unknown_error(database: Database, agent_id: str) -> UsageError | None:
     """Returns the error for an agent of which nothing is indexed; None for others, and for the default agent."""
     known = agents(database)
     if agent_id in (DEFAULT_AGENT, *known):

@@ -119,7 +119,7 @@ def list_waiting(database: Database) -> dict[tuple[str, str], int]:
     return {(deriver, kind): at_us for deriver, kind, at_us in database.execute(_WAITING)}
 
 
-def anything_waits(database: Database, count: int = 1) -> bool:
+def has_waiting(database: Database, count: int = 1) -> bool:
     """Returns whether anything is queued, or at least so many sources."""
     return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
 

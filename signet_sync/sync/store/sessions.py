@@ -81,7 +81,7 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
     ]
 
 
-def unknown(agent_id: str, name: str) -> UsageError:
+def make_unknown_error(agent_id: str, name: str) -> UsageError:
     """Returns what is raised where a name means no session."""
     return UsageError(
         f"no session of agent {agent_id} is called {name!r}",
@@ -121,7 +121,7 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
     """Returns the one session that a name means. Raises `UsageError` with the candidates if none or several."""
     found = find(database, agent_id, name)
     if not found:
-        raise _refuse_removed(database, agent_id, name) or unknown(agent_id, name)
+        raise _refuse_removed(database, agent_id, name) or make_unknown_error(agent_id, name)
     if len(found) > 1:
         hidden = find_doubled(database, [ref[:3] for ref in found])
         found = [ref for ref in found if ref[:3] not in hidden]
@@ -198,7 +198,7 @@ def find_of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[s
     return {path: SessionRef(owner, *row) for path, owner, *row in rows if owner == agent_id}
 
 
-def half_enforced(database: Database) -> bool:
+def is_half_enforced(database: Database) -> bool:
     """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
     found: int = database.value(
         "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"

@@ -16,7 +16,7 @@ from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.ids import forgotten_mark, token_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.storage.database.batches import Scope, drop_artifacts, within
+from signet_sync.storage.database.batches import Scope, drop_artifacts, make_condition
 from signet_sync.storage.database.connection import Database, make_damage_error
 from signet_sync.storage.database.tables import list_identified
 from signet_sync.sync.store import violations
@@ -79,7 +79,7 @@ def are_kept(database: Database, agent_id: str, token: str) -> bool:
     )
 
 
-def rowless_in(database: Database, agent_id: str, text: bytes) -> set[bytes]:
+def find_rowless_handles(database: Database, agent_id: str, text: bytes) -> set[bytes]:
     """Returns the handles at the ends of lines of former pages of an agent that no row has."""
     shown = {found.decode("ascii") for found in _OF_A_PAGE.findall(text)}
     return {f"^{one}".encode() for one in shown if not has_row(database, agent_id, one)}
@@ -203,7 +203,7 @@ def list_gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
 
 def sessions_of(database: Database, covered: Scope) -> list[tuple[str, str | None]]:
     """Returns id and key of the sessions of a scope, as far as rows or seals of them exist."""
-    scope, bindings = within(covered)
+    scope, bindings = make_condition(covered)
     return [
         (session_id, key)
         for session_id, key in database.execute(
@@ -216,7 +216,7 @@ def sessions_of(database: Database, covered: Scope) -> list[tuple[str, str | Non
 
 def paths_of(database: Database, covered: Scope) -> list[str]:
     """Returns the artifacts with rows or seals in a scope."""
-    scope, bindings = within(covered)
+    scope, bindings = make_condition(covered)
     rows = database.execute(
         f"select source_path from memory_artifacts where {scope} union select path from seals where {scope} order by 1",
         [*bindings, *bindings],
@@ -246,7 +246,7 @@ def forget_returned(database: Database) -> int:
 _DUE, _DONE, _RETURNED = 0, 1, 2
 
 
-def pending(database: Database) -> frozenset[tuple[str, str]]:
+def list_unscrubbed(database: Database) -> frozenset[tuple[str, str]]:
     """Returns agent and token of the removals that have not yet been followed by their scrub, or need another."""
     return frozenset(
         database.execute(f"select agent_id, session_token from memory_artifact_tombstones where scrubbed <> {_DONE}")
@@ -326,6 +326,6 @@ def reopen(database: Database, agent_id: str, tokens: Collection[str]) -> None:
         )
 
 
-def any_removed(database: Database) -> bool:
+def has_removals(database: Database) -> bool:
     """Returns whether anything was ever removed here."""
     return bool(database.value("select exists(select 1 from memory_artifact_tombstones)"))

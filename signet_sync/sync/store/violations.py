@@ -84,7 +84,7 @@ def list_sealed_paths(database: Database) -> list[str]:
     return [path for (path,) in database.execute("select path from seals order by path")]
 
 
-def unseen(database: Database) -> list[str]:
+def list_unseen(database: Database) -> list[str]:
     """Returns the paths of sealed files of which there is no verdict."""
     rows = database.execute("select path from seals where path not in (select path from files) order by path")
     return [path for (path,) in rows]

@@ -42,7 +42,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
                 continue
             found = [*step(searched)]
             if found:
-                text = _again(_replace_spans(text, kept := _apart(found), counts), kept, text, counts)
+                text = _replace_repeats(_replace_spans(text, kept := _drop_overlaps(found), counts), kept, text, counts)
                 searched = SearchedText(text)
                 changed = True
         if not changed:
@@ -61,7 +61,7 @@ def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
 _MOST_AGAIN = 64
 
 
-def _again(text: str, found: list[SecretSpan], before: str, counts: dict[str, int]) -> str:
+def _replace_repeats(text: str, found: list[SecretSpan], before: str, counts: dict[str, int]) -> str:
     """Replaces what was found where it stands again without a name."""
     known: dict[str, str] = {}
     for start, end, rule in found[:_MOST_AGAIN]:
@@ -75,7 +75,7 @@ def _again(text: str, found: list[SecretSpan], before: str, counts: dict[str, in
     return text
 
 
-def _apart(found: list[SecretSpan]) -> list[SecretSpan]:
+def _drop_overlaps(found: list[SecretSpan]) -> list[SecretSpan]:
     """Sorts by position and drops overlaps: of two with the same beginning the longer one stays."""
     kept: list[SecretSpan] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
@@ -103,7 +103,7 @@ _LEAST = 40
 def _find_base64(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields whole runs of base64 whose text contains a secret."""
     done = 0
-    for start, end in searched.encoded_runs(_LEAST):
+    for start, end in searched.find_base64_runs(_LEAST):
         # Base64 of text has capitals: a hash has none.
         if start < done or searched.bytes[start:end].islower():
             continue
@@ -146,14 +146,14 @@ def _find_percent(searched: SearchedText) -> Iterator[SecretSpan]:
     # A run is part of a line: its first name is not at the beginning of one.
     # `%252525…` could be decoded once for each of its characters.
     spans = partial(_all, but=_find_percent)
-    found = _find_beneath(text, SHAPES.percent_or_plus, runs[1:], spans, _percent_decoded, before="]")
+    found = _find_beneath(text, SHAPES.percent_or_plus, runs[1:], spans, _decode_percent, before="]")
     return (one._replace(rule="percent-encoded") for one in found)
 
 
 _ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!%-"
 
 
-def _percent_decoded(escape: re.Match[str]) -> str:
+def _decode_percent(escape: re.Match[str]) -> str:
     """Decodes to one character for each escape; no secret has bytes beyond ASCII."""
     return " " if escape[0] == "+" else chr(int(escape[0][1:], 16))
 

@@ -114,24 +114,24 @@ def _login(value: str, match: re.Match[str]) -> bool:
     return not value.isdigit() or len(value) > 5
 
 
-def _slashed(value: str, match: re.Match[str]) -> bool:
+def _accepts_slashed(value: str, match: re.Match[str]) -> bool:
     """Accepts the same with a `/` in it: neither a port and a path, nor words."""
     return not value.partition("/")[0].isdigit() and any(map(str.isdigit, value)) and _login(value, match)
 
 
-def _drawn(value: str, match: re.Match[str]) -> bool:
+def _accepts_drawn(value: str, match: re.Match[str]) -> bool:
     if match.string.endswith("ssh", 0, match.start()):
         return False  # before the host of `ssh://` stands a user
     drawn = is_drawn(value) or (any(map(str.isdigit, value)) and is_token(value, Where.CODE, least=16))
     return drawn and not is_placeholder(value)
 
 
-def _said(value: str, match: re.Match[str]) -> bool:
+def _accepts_said(value: str, match: re.Match[str]) -> bool:
     """Accepts what no sentence holds, or a word with a number, as the second half of a login."""
     return _is_said(value) and not SHAPES.other_half.search(value)
 
 
-def _printed(value: str, match: re.Match[str]) -> bool:
+def _accepts_printed(value: str, match: re.Match[str]) -> bool:
     return (_is_said(value) or is_mixed(value)) and value[-1] not in ":%" and is_password(value, Where.GIVEN)
 
 
@@ -168,10 +168,10 @@ _CHECKS: dict[str, Check] = {
     "credential": _credential,
     "cookie": _cookie,
     "login": _login,
-    "slashed": _slashed,
-    "drawn": _drawn,
-    "said": _said,
-    "printed": _printed,
+    "slashed": _accepts_slashed,
+    "drawn": _accepts_drawn,
+    "said": _accepts_said,
+    "printed": _accepts_printed,
     "long": _long,
 }
 
@@ -272,7 +272,7 @@ def find_in_documents(searched: SearchedText) -> Iterator[SecretSpan]:
         # The rows of a table are read with its header.
         if read[0] <= name.start < read[1] or not SHAPES.ends_cell.match(text, name.end):
             continue
-        table = _TextTable.of(text, name)
+        table = _TextTable.find(text, name)
         if table is not None:
             read = table.rows
             yield from _column(text, name, table)
@@ -308,7 +308,7 @@ class _TextTable(NamedTuple):
     rows: tuple[int, int]
 
     @classmethod
-    def of(cls, text: str, name: Name) -> "_TextTable | None":
+    def find(cls, text: str, name: Name) -> "_TextTable | None":
         """Returns the table that has a name in its header."""
         start = text.rfind("\n", max(0, name.start - 400), name.start) + 1
         end = text.find("\n", name.end, name.end + 400)

@@ -115,7 +115,7 @@ def _value_of(searched: SearchedText, name: Name) -> Span | None:
         if block := SHAPES.yaml_block.match(text, at):
             return _block(text, proof, block)
         if below := SHAPES.below.match(text, at):
-            return _below(text, name, below)
+            return _find_below(text, name, below)
     return _find_given(searched, name, link, at)
 
 
@@ -208,7 +208,7 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
 _OTHER_MARKS = frozenset("›»…–—-?")
 
 
-def _below(text: str, name: Name, below: re.Match[str]) -> Span | None:
+def _find_below(text: str, name: Name, below: re.Match[str]) -> Span | None:
     value = below["secret"]
     if value[-1] in ":,;{[(" or name.proof > Proof.SECRET:
         return None

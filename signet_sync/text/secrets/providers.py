@@ -83,7 +83,7 @@ class TokenForm:
         return max((text for text in PIECE.split(_CHOICE.sub("{w0}", self.form))[::5] if text), key=len)
 
     @cached_property
-    def before_literal(self) -> int | None:
+    def literal_offset(self) -> int | None:
         """Returns how many characters precede the literal, None if that differs."""
         before = self.form.partition(self.literal)[0]
         return None if set(before) & set("+(") else sum(int(piece[2]) for piece in PIECE.finditer(before))
@@ -301,10 +301,10 @@ def _find_after_head(text: str, start: int, end: int, before: str) -> SecretSpan
         for literal, form in index.near:
             if literal in near:
                 place = start - len(near) + near.rfind(literal)
-                if form.before_literal is None:
+                if form.literal_offset is None:
                     match = form.pattern.search(text, place - 24, end)
                 else:
-                    match = form.pattern.match(text, place - form.before_literal)
+                    match = form.pattern.match(text, place - form.literal_offset)
                 if (
                     match
                     and match.end() > start

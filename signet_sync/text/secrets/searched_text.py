@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from signet_sync.formats.body import beyond_ascii, may_hold_unseen
+from signet_sync.formats.body import find_non_ascii, may_hold_unseen
 from signet_sync.formats.lazy_pattern import late
 
 # Everything but the letters of Latin-1 is a gap between words.
@@ -81,7 +81,7 @@ class SearchedText:
 
     def __init__(self, text: str) -> None:
         self.given = text
-        self.beyond = beyond_ascii(text)
+        self.beyond = find_non_ascii(text)
         self.text = text = plain_characters(text, self.beyond)
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
@@ -101,12 +101,12 @@ class SearchedText:
         return frozenset(low.translate(_LETTERS).decode("latin-1").split())
 
     @cached_property
-    def _listing(self) -> str:
+    def _words_text(self) -> str:
         return " ".join(self._words)
 
     def likely(self, literals: tuple[str, ...]) -> list[str]:
         """Returns those of some literals (lower case) whose words are in the text: few are looked for in all of it."""
-        words, listing = self._words, self._listing
+        words, listing = self._words, self._words_text
         return [one for one, whole, part in _words_of(literals) if part in listing and whole <= words]
 
     def holds(self, *literals: str) -> bool:
@@ -154,7 +154,7 @@ class SearchedText:
         """Yields the runs of at least so many letters, digits, `_` and `-`."""
         return _runs(self._run_map, least)
 
-    def encoded_runs(self, least: int) -> Iterator[tuple[int, int]]:
+    def find_base64_runs(self, least: int) -> Iterator[tuple[int, int]]:
         """Yields the runs of at least so many characters of base64."""
         return _runs(self.encoded_map, least)
 
@@ -237,10 +237,10 @@ def _patterns() -> dict[str, str]:
 def pattern_text(name: str) -> str:
     """Returns a pattern of `grammar.txt` with what it refers to: other patterns, and sections of words as a choice."""
 
-    def referred(other: re.Match[str]) -> str:
+    def insert_pattern(other: re.Match[str]) -> str:
         return "|".join(list_section(other[1])) if other[1] in _sections() else pattern_text(other[1])
 
-    return _NAMED.sub(referred, _patterns()[name])
+    return _NAMED.sub(insert_pattern, _patterns()[name])
 
 
 class _Shapes:

@@ -113,7 +113,7 @@ class _CodexReader(LineReader):
             name = self.tools.get(call, "") or text_of(item.get("name"))
             if self.ours.is_ours(call, name):
                 # With the harness's header, which names the session that the command continues in.
-                text = self.ours.kept(call, name, "\n".join(texts_of(output)))
+                text = self.ours.filter_result(call, name, "\n".join(texts_of(output)))
             self.result(call, text, failed=failed)
         elif kind == "image_generation_call":
             about = one_line(text_of(item.get("revised_prompt")))
@@ -126,7 +126,7 @@ class _CodexReader(LineReader):
         if isinstance(given, str) and given.lstrip().startswith("{"):
             given = _read_json(given)
         # MCP tools are identified by name and namespace (`mcp__<server>`), in older versions by one name.
-        self.ours.called(call, name, given, f"{first_text(item, 'namespace', 'server_label')}_{name}")
+        self.ours.record_call(call, name, given, f"{first_text(item, 'namespace', 'server_label')}_{name}")
         if isinstance(given, str) and name == "exec":  # a program: the tool that it calls, with its commands or patch
             called = set(_CALLED.findall(given))
             if commands := [str(_read_json(found)).strip("`") for found in _RUN.findall(given)]:

@@ -50,7 +50,7 @@ class _Copilot(HarnessFacts):
     def server_entry(self, words: Sequence[str]) -> dict[str, Any]:
         return {"type": "local", "tools": ["*"], **super().server_entry(words)}
 
-    def printed(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         return json.dumps({"additionalContext": text})
 
 

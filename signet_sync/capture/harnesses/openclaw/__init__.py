@@ -31,7 +31,7 @@ class _OpenClaw(HarnessFacts):
         "session:compact:after",
     )
 
-    def by_hand(self, program: Program, flags: Sequence[str] | None) -> tuple[str, ...]:
+    def manual_steps(self, program: Program, flags: Sequence[str] | None) -> tuple[str, ...]:
         """Returns the commands for a person: OpenClaw alone edits its settings, which are JSON5."""
         import json  # hooks need neither
         import shlex
@@ -44,7 +44,7 @@ class _OpenClaw(HarnessFacts):
         command = shlex.join(["openclaw", "mcp", "set", "signet-sync", entry])
         return _ENABLE, f"{command}  (the MCP server; OpenClaw alone edits the list of them)"
 
-    def left(self, environ: Environ) -> tuple[str, ...]:
+    def leftovers(self, environ: Environ) -> tuple[str, ...]:
         """Names our server if its words are anywhere in the settings; the words of the hook do not count."""
         from signet_sync.errors import SignetSyncError
         from signet_sync.host.harness_settings import files  # not for hooks
