@@ -122,7 +122,8 @@ def _leave_older(run: Pass, plan: Plan, known: dict[str, Known]) -> None:
 
     Between two parts the pass derives and shows what it has; after a crash the next one continues.
     """
-    first = run.outcome.full and not run.request.rebuild and (not known or passes.get(run.database, "unread"))
+    all_at_once = not run.outcome.full or run.request.rebuild or run.request.reread
+    first = not all_at_once and (not known or passes.get(run.database, "unread"))
     most = PART if known else NEWEST
     run.outcome.unread = 0
     if first and len(plan.read) > max(most, MANY):

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, SIGNS, Vault, cast, contents, numbered, tree
+from workbench import NOW, SIGNS, Vault, cast, contents, numbered, path_of, tree
 
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
-from signet_sync.sync import indexing, reading
+from signet_sync.formats.snapshot import Trouble
+from signet_sync.sync import engine, indexing, reading
+from signet_sync.sync.store import artifacts
 
 
 @pytest.fixture
@@ -26,11 +28,6 @@ def vault(tmp_path):
     found.put(made.compaction(**who, body="# Compacted\n\n## Decisions\n\n- lantern keeps its queue.\n"))
     found.reindex()
     return found
-
-
-def path_of(kind, number=1):
-    who = numbered(number)
-    return made.path_for(kind, session_id=who["session_id"], captured_at=who["captured_at"])
 
 
 def lose_database(vault):
@@ -54,18 +51,6 @@ def test_a_second_pass_writes_nothing_at_all(vault):
     assert [tree(place, but=SIGNS) for place in places] == before
     assert document["counts"]["removed_rows"] == 0 and not document["trouble"]
     assert not any(page["changed"] for page in document["agents"].values())
-
-
-def test_full_gives_the_same_rows_and_keeps_what_is_native(vault):
-    assert vault.call("recall", "number1x").code == 0
-    (vault / path_of("summary", 3)).write_bytes(b"broken")
-    vault.reindex()
-    native = ("seals", "violations", "memory_artifact_tombstones", "node_telemetry")
-    before = vault.dump(), [vault.rows(f"select * from {table} order by 1, 2") for table in native]
-    assert all(before[1][number] for number in (0, 1, 3))
-    document = vault.reindex("--full")
-    assert document["mode"] == "full"
-    assert (vault.dump(), [vault.rows(f"select * from {table} order by 1, 2") for table in native]) == before
 
 
 class Killed(BaseException):
@@ -110,6 +95,38 @@ def test_a_first_index_answers_before_it_is_complete_and_goes_on_when_it_was_kil
     assert not document["problems"] and vault.rows("select count(*) from links where broken") == [(0,)]
     assert "step number 10 bounded" in vault.page() and vault.dump() == vault.dump_from_scratch()
     assert document["counts"]["read"] == 0
+
+
+BETWEEN = {
+    "no memory/": lambda vault, run, patch: vault.memory.rename(vault / "elsewhere"),
+    "torn files": lambda vault, run, patch: patch.setattr(reading, "read_settled", lambda *_: Trouble("unsettled", "")),
+    "another sanitizer": lambda vault, run, patch: artifacts.set_sanitizer_of_rows(run.database, "older"),
+}
+
+
+@pytest.mark.parametrize("happens", BETWEEN)
+def test_a_first_index_in_parts_ends_whatever_happens_between_two(tmp_path, monkeypatch, happens):
+    vault, calls = Vault(tmp_path / "vault"), []
+    for number in range(1, 5):
+        vault.session(number)
+
+    def index(run):
+        calls.append(run)
+        assert len(calls) < 6
+        if len(calls) == 2:
+            BETWEEN[happens](vault, run, patch)
+        indexing.index(run)
+
+    with monkeypatch.context() as patch:
+        for name in ("NEWEST", "PART", "MANY"):
+            patch.setattr(indexing, name, 3)
+        patch.setattr(engine, "index", index)
+        vault.reindex(code=5 if happens == "no memory/" else 0)
+    assert (vault / "ledger").exists() == (happens == "another sanitizer"), "a page of the log is complete"
+    if not vault.memory.exists():
+        (vault / "elsewhere").rename(vault.memory)
+    vault.reindex()
+    assert vault.dump() == vault.dump_from_scratch()
 
 
 # ── databases that are lost or damaged ──
@@ -189,6 +206,7 @@ def test_accepted_removals_leave_the_index_and_stay_restorable(many):
     assert many.hits("number1x") == [] and not (many / "MEMORY.md").exists() and not (many / "ledger").exists()
     for more in ((), ("--full",)):
         document = many.reindex(*more)
+        assert (document["mode"] == "full") == bool(more)
         assert document["halted"] is None and document["problems"] == []
     (accepted,) = {one["reason"] for one in many.call("violations", "list", "--accepted", "--json").json["accepted"]}
     assert accepted == "reindex --accept-removals"
@@ -277,12 +295,11 @@ def test_an_accepted_edit_gets_a_seal_and_a_hash_of_its_own(vault):
 def test_what_cannot_be_accepted_says_why(vault):
     path = vault / path_of("summary")
     raw = path.read_bytes()
-    path.write_bytes(b"no frontmatter")
-    answer = vault.call("violations", "accept", path_of("summary"), "--reason", "x")
-    assert answer.code == 2 and "cannot be accepted" in answer.err
-    path.write_bytes(raw.replace(numbered(1)["session_id"].encode(), b"somebody-else"))
-    answer = vault.call("violations", "accept", path_of("summary"), "--reason", "x")
-    assert answer.code == 2 and "identity is never accepted" in answer.err
+    another = raw.replace(numbered(1)["session_id"].encode(), b"somebody-else")
+    for edited, why in ((b"no frontmatter", "cannot be accepted"), (another, "identity is never accepted")):
+        path.write_bytes(edited)
+        answer = vault.call("violations", "accept", path_of("summary"), "--reason", "x")
+        assert answer.code == 2 and why in answer.err
     assert vault.call("violations", "accept", "memory/none.md", "--reason", "x").code == 2
 
 
