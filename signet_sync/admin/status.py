@@ -3,30 +3,33 @@
 Imports no slow module.
 """
 
-import json
 import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.capture import injections, spool
+from signet_sync.embeddings import store as embeddings_store
+from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.llm.token_budget import read_spent
-from signet_sync.memories.store import promotions
+from signet_sync.memories.store import memories, promotions
 from signet_sync.sessions import journal
+from signet_sync.statements import store as statements_store
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, list_set_aside, note_damage
 from signet_sync.storage.files import require_root
 from signet_sync.storage.locations import StateFolder, base, has_settings, now_us
 from signet_sync.storage.state_dir import SILENCE
-from signet_sync.sync.store import counts, passes
+from signet_sync.sync.store import counts, passes, violations
 
 if TYPE_CHECKING:
     from signet_sync.sync.read_only import IndexPlace
 
 DAYS = 7  # of the receipt
 _CHARACTERS = 4  # of a token, about
+_SHOWN = 20  # violations
 
 
 class Liveness(NamedTuple):
@@ -149,27 +152,22 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str]:
 
 def _count(database: Database, root: str) -> dict[str, Any]:
     verdicts, agents = counts.verdict_counts(database), counts.agents(database)
-    progress = None
-    if database.value("select exists(select 1 from vectors)"):
-        from signet_sync.embeddings import store  # most have none
-
-        progress = store.progress(database)
     return {
         "counts": {
             "artifacts": verdicts.get("indexed", 0),
             "sessions": counts.sessions(database),
             "agents": len(agents),
-            "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
+            "tombstones": counts.count_tombstones(database),
             "violations": verdicts.get("violation", 0),
             "invalid": verdicts.get("invalid", 0),
             "tombstoned": verdicts.get("tombstoned", 0),
         },
-        "violations": [row[0] for row in database.execute("select path from violations order by path limit 20")],
-        "entity_drift": database.value("select count(*) from garden_drift"),
+        "violations": violations.list_paths(database, _SHOWN),
+        "entity_drift": entities_store.count_drift(database),
         "backlog": passes.count_waiting(database) + (passes.get(database, "unread") or 0),
         "memory": {agent: count_remembered(database, agent) for agent in agents},
         "receipt": receipt(database, state_dir.locate(root), now_us()),
-        "meaning": progress or None,
+        "meaning": embeddings_store.progress(database) or None,
         "halt": passes.halt_message(database),
     }
 
@@ -266,22 +264,15 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, i
     since_us = now_us - DAYS * DAY
     recent = list(injections.list_changed(folder, since_us / 1e6))
     given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]
-    stale = database.value(
-        "select count(*) from json_each(?) g cross join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
-        " and s.newest = 1 and s.status = 'replaced' cross join statements r on r.agent_id = s.agent_id"
-        " and r.id = s.replaced_by and r.newest = 1 where r.at_us < g.value->>2",
-        (json.dumps(given),),
-    )
-    asked = "select count(*) from (select distinct agent_id, query, at_us from recall_events where at_us >= ?)"
     return {
         "days": DAYS,
         "sessions": len(recent),
         "tokens": sum(one.characters for one in recent) // _CHARACTERS,
-        "stale": stale,
-        "questions": database.value(asked, (since_us,)),
-        "notes": database.value("select count(*) from memories where created_at >= ?", (iso(since_us),)),
-        "corrections": database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)),
-        "bytes_kept": database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"),
+        "stale": statements_store.count_stale(database, given),
+        "questions": promotions.count_questions(database, since_us),
+        "notes": memories.count_since(database, iso(since_us)),
+        "corrections": statements_store.count_marks(database, since_us),
+        "bytes_kept": counts.sum_bytes(database),
     }
 
 

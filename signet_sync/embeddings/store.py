@@ -29,8 +29,8 @@ def use_model(database: Database, key: str) -> None:
 
 def progress(database: Database) -> str:
     """Returns how far the vectors are, for the user; "" without any."""
-    made, texts = next(database.execute("select (select count(*) from vectors), (select count(*) from texts)"))
-    return f"{made:,} of {texts:,} texts have vectors" if made else ""
+    made: int = database.value("select count(*) from vectors")
+    return f"{made:,} of {database.value('select count(*) from texts'):,} texts have vectors" if made else ""
 
 
 def passages(database: Database) -> int:

@@ -24,6 +24,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.pages import others
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Pass, Recovery, Workspace
 
 _PAGE = late(r"[\w-]+\.md", re.ASCII)
@@ -147,10 +148,7 @@ def find(root: str) -> list[Copy]:
 
 def _find_manifests(database: Database) -> Iterator[Copy]:
     """Yields the known copies of manifests."""
-    rows = database.execute(
-        "select path from files where verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
-    )
-    for (path,) in rows:
+    for path in artifacts.list_manifest_copies(database):
         if (match := _MANIFEST.fullmatch(path)) and is_copy_mark(match[2]):
             yield Copy(path, f"{match[1]}.md", DEFAULT_AGENT)
 

@@ -331,5 +331,6 @@ def _has_new_tombstones(database: Database, root: str) -> bool:
         names = {f"{TOMBSTONES}/{name}" for name in os.listdir(os.path.join(root, TOMBSTONES)) if tombstone_name(name)}
     except OSError:
         return False
-    judged = database.execute("select path from files where path between ? and ?", (f"{TOMBSTONES}/", f"{TOMBSTONES}0"))
-    return bool(names) and not names <= {path for (path,) in judged}
+    from signet_sync.sync.store.sessions import verdicts  # as above
+
+    return len(verdicts(database, [*names])) < len(names)

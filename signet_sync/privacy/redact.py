@@ -16,6 +16,7 @@ from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
+from signet_sync.sessions import store as results
 from signet_sync.storage import files, state_dir, writing
 from signet_sync.sync import engine, manifests, planner
 from signet_sync.sync.index_records import Seal
@@ -72,12 +73,7 @@ def select_artifacts(workspace: Workspace, agent_id: str, name: str | None) -> l
     Of all agents, only those that may contain a secret by their rows, or that have no indexed row. Raises `UsageError`.
     """
     if name is None:
-        rows = workspace.database.execute(
-            "select path from files where verdict = 'indexed' and notes like '%\"secret-suspected\"%'"
-            " union select s.path from seals s where not exists"
-            " (select 1 from files f where f.path = s.path and f.verdict = 'indexed') order by 1"
-        )
-        return [row[0] for row in rows]
+        return violations.list_redactable(workspace.database)
     found = {path for plan in remove.plan(workspace, agent_id, name) for path in plan.paths}
     return sorted(filter(is_artifact_path, found))
 
@@ -226,7 +222,7 @@ def _record(workspace: Workspace, works: Sequence[_Work], why: str, now_us: int)
             seal = work.seal
             if seal is not None and work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
-                violations.reword(workspace.database, session, work.before, work.after)
+                results.reword(workspace.database, session, work.before, work.after)
 
 
 def _write(workspace: Workspace, work: _Work, cleaning: Cleaning) -> str:

@@ -4,6 +4,7 @@ What a session states is read here too.
 """
 
 import json
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from signet_sync.storage.database.connection import Database
@@ -65,6 +66,31 @@ def list_ends_since(database: Database, at: str) -> list[RecordedEnd]:
         " where f.kind = 'end' and f.at > ? order by f.at, f.flow_key"
     )
     return [RecordedEnd(*row) for row in database.execute(query, (at,))]
+
+
+def reword(database: Database, session: tuple[str, str, str], before: str, after: str) -> None:
+    """Has recorded answers of a session's endings say the sentence that its artifacts say now."""
+    rows = list(
+        database.execute(
+            "select flow_key, answer from flow_results where agent_id = ? and session_token = ? and session_id = ?",
+            session,
+        )
+    )
+    for flow_key, answer in rows:
+        document = json.loads(answer)
+        if isinstance(document, dict) and document.get("sentence") == before:
+            document["sentence"] = after
+            database.execute(
+                "update flow_results set answer = ? where agent_id = ? and flow_key = ?",
+                (json.dumps(document, ensure_ascii=False), session[0], flow_key),
+            )
+
+
+def forget_answers_of(database: Database, agent_id: str, ids: Collection[str]) -> None:
+    """Deletes the answers of removed sessions. In the caller's transaction."""
+    database.executemany(
+        "delete from flow_results where agent_id = ? and session_id = ?", [(agent_id, one) for one in sorted(ids)]
+    )
 
 
 def forget_answers(database: Database) -> None:

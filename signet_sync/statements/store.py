@@ -293,6 +293,11 @@ def counts(database: Database, word: "Word") -> bool:
     return bool(database.value(marked, word[:3]))
 
 
+def count_marks(database: Database, since_us: int) -> int:
+    """Counts the statements of all agents of which something was said since then."""
+    return int(database.value("select count(*) from statement_marks where at_us >= ?", (since_us,)))
+
+
 def has_thread(database: Database, word: "Word") -> bool:
     """Returns whether the session that a word names is still on a thread."""
     sql = "select 1 from thread_sessions where agent_id = ? and session_token = ? and session_id = ?"
@@ -310,7 +315,7 @@ def running(database: Database, sessions: Iterable[Session]) -> dict[Session, st
     return {numbered[number]: project for number, project, artifact in stated if artifact < 0}
 
 
-# ── for `recall` and `expand` ──
+# ── for `recall`, `expand` and `status` ──
 
 _LINES = """
     select s.id, s.text, s.kind, s.project, s.at_us from json_each(?2) k
@@ -329,6 +334,16 @@ _STATEMENT = f"""
 def open_ids(database: Database) -> list[Key]:
     """Lists what still holds."""
     return list(database.execute("select agent_id, id from statements where newest = 1 and status = 'open'"))
+
+
+def count_stale(database: Database, given: Sequence[tuple[str, str, int]]) -> int:
+    """Counts those of some lines (agent, id, when it was given, in µs) that had been replaced before."""
+    sql = (
+        "select count(*) from json_each(?) g cross join statements s on s.agent_id = g.value->>0 and s.id = g.value->>1"
+        " and s.newest = 1 and s.status = 'replaced' cross join statements r on r.agent_id = s.agent_id"
+        " and r.id = s.replaced_by and r.newest = 1 where r.at_us < g.value->>2"
+    )
+    return int(database.value(sql, (json.dumps(given),)))
 
 
 def lines(database: Database, agent_id: str, ids: Sequence[str]) -> list[Line]:

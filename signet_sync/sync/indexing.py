@@ -198,7 +198,7 @@ def _write(
     """
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed, change = workspace.pipeline, judging.tombstones.tombstones, outcome.change
-    first = not (outcome.full or database.value("select exists(select 1 from files)"))
+    first = not (outcome.full or artifacts.knows_files(database))
     whole = request.rebuild or (outcome.full and not known)
     # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
     complete = whole or (outcome.full and bool(passes.get(database, "unread")))

@@ -25,7 +25,7 @@ from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, writing
-from signet_sync.storage.database.batches import drop_artifacts, drop_session, make_condition
+from signet_sync.storage.database.batches import drop_artifacts, drop_session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Judgement, Known
@@ -414,9 +414,7 @@ def remove_covered(
     for tombstone in tombstones:
         sessions = tombstones_store.sessions_of(database, tombstone.scope)
         removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
-        scope, bindings = make_condition(tombstone.scope)
-        sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
-        touched += [(agent, token, session) for agent, token, session in database.execute(sealed, bindings)]
+        touched += tombstones_store.list_sealed(database, tombstone.scope)
         gone = tombstones_store.paths_of(database, tombstone.scope)
         dropped = artifacts.delete_rows(database, gone)
         drop_artifacts(database, tombstone.agent_id, gone)

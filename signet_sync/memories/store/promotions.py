@@ -162,6 +162,12 @@ def first_at(database: Database, agent_id: str | None = None) -> int | None:
     return found
 
 
+def count_questions(database: Database, since_us: int) -> int:
+    """Counts the questions of all agents to which a memory answered since then."""
+    asked = "select count(*) from (select distinct agent_id, query, at_us from recall_events where at_us >= ?)"
+    return int(database.value(asked, (since_us,)))
+
+
 def drop_before(database: Database, before_us: int) -> None:
     """Deletes older events of all agents. In the caller's transaction."""
     database.execute("delete from recall_events where at_us < ?", (before_us,))

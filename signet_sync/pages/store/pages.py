@@ -138,8 +138,7 @@ def store_rows(
 
 def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
     """Counts the sessions of an agent in the window, both ends included."""
-    count: int = database.value(f"select count(*) {_IN_WINDOW}", (agent_id, first_us, last_us))
-    return count
+    return int(database.value(f"select count(*) {_IN_WINDOW}", (agent_id, first_us, last_us)))
 
 
 def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:

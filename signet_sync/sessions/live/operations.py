@@ -12,6 +12,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, Tombstone
 from signet_sync.formats.ids import token_of
 from signet_sync.host.repository import holds_home, resolve
+from signet_sync.sessions import store as results
 from signet_sync.sessions.input import (
     CompactionInput,
     SessionInput,
@@ -183,10 +184,7 @@ def forget_removed_rows(database: Database, tombstone: Tombstone, of: Sequence[t
     for one in list_removed(database, tombstone, of):
         live.forget(database, *one)
     ids = {*tombstone.session_ids, *(session_id for session_id, _ in of)}
-    database.executemany(
-        "delete from flow_results where agent_id = ? and session_id = ?",
-        [(tombstone.agent_id, session_id) for session_id in sorted(ids)],
-    )
+    results.forget_answers_of(database, tombstone.agent_id, ids)
 
 
 def list_removed(

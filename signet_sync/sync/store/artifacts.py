@@ -54,10 +54,21 @@ def list_known_files(
     return {row[0]: _make_known(row) for row in rows_with_values(database, columns, "files", "path", paths)}
 
 
+def knows_files(database: Database) -> bool:
+    """Returns whether any file was judged yet."""
+    return bool(database.value("select exists(select 1 from files)"))
+
+
 def invalid_paths(database: Database) -> list[str]:
     """Returns the files that no artifact could be read from."""
     rows = database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
     return [path for (path,) in rows]
+
+
+def list_manifest_copies(database: Database) -> list[str]:
+    """Returns the conflict copies that may be of a manifest."""
+    copies = "verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
+    return [path for (path,) in database.execute(f"select path from files where {copies}")]
 
 
 def forget_signatures(database: Database, paths: Sequence[str]) -> None:

@@ -55,6 +55,16 @@ def verdict_counts(database: Database) -> dict[str, int]:
     return counts
 
 
+def sum_bytes(database: Database) -> int:
+    """Returns how many bytes the indexed files have."""
+    return int(database.value("select coalesce(sum(size), 0) from files where verdict = 'indexed'"))
+
+
+def count_tombstones(database: Database) -> int:
+    """Returns how many tombstones the database knows."""
+    return int(database.value("select count(*) from memory_artifact_tombstones"))
+
+
 def problems(database: Database) -> list[Problem]:
     """Returns every file that is not simply indexed, by path. One without a row has the agent of its seal, if any."""
     return [
@@ -118,10 +128,8 @@ def make_unknown_error(database: Database, agent_id: str) -> UsageError | None:
 
 def sessions(database: Database) -> int:
     """Returns the distinct sessions: agent, token and session id."""
-    count: int = database.value(
-        "select count(*) from (select distinct agent_id, session_token, session_id from memory_artifacts)"
-    )
-    return count
+    distinct = "select distinct agent_id, session_token, session_id from memory_artifacts"
+    return int(database.value(f"select count(*) from ({distinct})"))
 
 
 def counts_of(database: Database, agent_id: str) -> tuple[int, int]:

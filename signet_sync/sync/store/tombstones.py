@@ -214,6 +214,13 @@ def sessions_of(database: Database, covered: Scope) -> list[tuple[str, str | Non
     ]
 
 
+def list_sealed(database: Database, covered: Scope) -> list[tuple[str, str, str]]:
+    """Returns the sessions (agent, token, id) of a scope that have seals."""
+    scope, bindings = make_condition(covered)
+    sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
+    return list(database.execute(sealed, bindings))
+
+
 def paths_of(database: Database, covered: Scope) -> list[str]:
     """Returns the artifacts with rows or seals in a scope."""
     scope, bindings = make_condition(covered)

@@ -1,6 +1,5 @@
 """Stores what happened to sealed files: open violations, what a person accepted, redactions."""
 
-import json
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -40,6 +39,11 @@ def list_open(database: Database, agent_id: str | None = None) -> list[OpenViola
         OpenViolation(path, code, message, found_at, bool(kept), bool(acceptable), *whose)
         for path, code, message, found_at, kept, acceptable, *whose in database.execute(_OPEN, (agent_id,))
     ]
+
+
+def list_paths(database: Database, most: int) -> list[str]:
+    """Returns the paths of open violations, by path."""
+    return [path for (path,) in database.execute("select path from violations order by path limit ?", (most,))]
 
 
 class AcceptedGone(NamedTuple):
@@ -118,6 +122,16 @@ def follow_verdicts(database: Database, moment: str) -> set[str]:
 # ── redactions ──
 
 
+def list_redactable(database: Database) -> list[str]:
+    """Returns the indexed files in which a secret is suspected, and the sealed ones that are not indexed now."""
+    rows = database.execute(
+        "select path from files where verdict = 'indexed' and notes like '%\"secret-suspected\"%'"
+        " union select s.path from seals s where not exists"
+        " (select 1 from files f where f.path = s.path and f.verdict = 'indexed') order by 1"
+    )
+    return [path for (path,) in rows]
+
+
 def is_redacted(database: Database, path: str) -> bool:
     """Returns whether a file was redacted, here or on another machine."""
     return bool(database.value("select exists(select 1 from redactions where path = ?)", (path,)))
@@ -139,21 +153,3 @@ def record_redactions(database: Database, paths: Collection[str], at: str, reaso
 def is_redaction_due(database: Database) -> bool:
     """Returns whether redactions have not yet been followed by their scrub."""
     return bool(database.value("select exists(select 1 from redactions where scrubbed = 0)"))
-
-
-def reword(database: Database, session: tuple[str, str, str], before: str, after: str) -> None:
-    """Has recorded answers of a session's endings say the sentence that its artifacts say now."""
-    rows = list(
-        database.execute(
-            "select flow_key, answer from flow_results where agent_id = ? and session_token = ? and session_id = ?",
-            session,
-        )
-    )
-    for flow_key, answer in rows:
-        document = json.loads(answer)
-        if isinstance(document, dict) and document.get("sentence") == before:
-            document["sentence"] = after
-            database.execute(
-                "update flow_results set answer = ? where agent_id = ? and flow_key = ?",
-                (json.dumps(document, ensure_ascii=False), session[0], flow_key),
-            )
