@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.formats.paths import display
@@ -84,16 +83,8 @@ def _log_to_stderr(level: str) -> None:
         )
 
 
-def set_up(
-    level: str,
-    *,
-    folder: str | None,
-    rotation_bytes: int = ROTATION_BYTES,
-    keep: int = KEEP,
-    name: str = "signet-sync",
-    environ: Mapping[str, str] = os.environ,
-) -> str | None:
-    """Configures the sinks; returns the path of the log file, if there is one.
+def set_up(level: str, *, folder: str | None, name: str = "signet-sync") -> None:
+    """Configures the sinks.
 
     Every kind of process has a file of its own `name`: two that rotate one file lose lines.
     """
@@ -105,22 +96,19 @@ def set_up(
             sys.stderr,
             level=level,
             format="{time:HH:mm:ss} {level: <7} {message}",
-            colorize=sys.stderr.isatty() and not environ.get("NO_COLOR"),
+            colorize=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
         )
-    path = None
     if folder is not None:
         private_folder(folder)
-        path = os.path.join(folder, f"{name}.log")
         logger.add(
-            path,
+            os.path.join(folder, f"{name}.log"),
             level=level,
             format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
-            rotation=rotation_bytes,
-            retention=keep,
+            rotation=ROTATION_BYTES,
+            retention=KEEP,
             encoding="utf-8",
             opener=lambda p, flags: os.open(p, flags, 0o600),
         )
     import logging  # watchdog uses it; its problems reach us as events
 
     logging.getLogger("watchdog").setLevel(logging.ERROR)
-    return path

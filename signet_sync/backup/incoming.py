@@ -37,7 +37,7 @@ from signet_sync.sync.workspace import Eraser, Request, Workspace
 
 @dataclass(slots=True)
 class Incoming:
-    """Rows of a backup in a database of their own, with the id of their workspace and when they were written.
+    """Rows of a backup in a database of their own, with the id of their workspace.
 
     `invalid` counts, by table, rows that signet-sync cannot have written; `left_out` what was dropped, as gone since,
     of these `agents`. `goes` are files here that an imported removal deletes.
@@ -45,7 +45,6 @@ class Incoming:
 
     rows: Database
     workspace: str
-    made_at: str | None = None
     invalid: dict[str, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     agents: set[str] = field(default_factory=set)
@@ -68,7 +67,7 @@ def read_backup(source: str) -> Iterator[Incoming]:
                 hint="use an older one: signet-sync backup list",
                 code="backup-damaged",
             )
-        yield Incoming(rows, about.get("workspace", ""), about.get("made_at"), odd)
+        yield Incoming(rows, about.get("workspace", ""), odd)
 
 
 def _sound(

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
-EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 1024 * 1024  # bytes
 MOST_TRIES = 8
 BAD_DAYS = 30
@@ -56,9 +55,9 @@ _FIELDS = "event harness session_id agent_id at transcript_path cwd repository t
 class Job:
     """One event that a hook reported.
 
-    `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are absolute or None. `repository` is that of `cwd` at that time. `tries` and `retry_at` (seconds since 1970)
-    belong to `retry_later`; `place` and `mark` identify the file this was read from, and its state.
+    `event` is `session-start`, `stop`, `compact` or `end`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours.
+    `transcript_path` and `cwd` are absolute or None. `repository` is that of `cwd` at that time. `tries` and `retry_at`
+    (seconds since 1970) belong to `retry_later`; `place` and `mark` tell which file this was read from, and its state.
     """
 
     event: str

@@ -28,10 +28,9 @@ from signet_sync.text.sentences import (
     words,
 )
 
-LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
 MARKED = 260  # characters of a text before its mark, which no reader of items may cut off
-# Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
+# Characters for the lines of a section; with headings and counts they stay below 6,000.
 OUTCOME, ITEMS, FILES = 800, 800, 500
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item.
@@ -45,7 +44,7 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 def summary(
     found: Outcome, *, project: str | None, harness: str | None, headless: bool = False, looks_up: bool = False
 ) -> str:
-    """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
+    """Returns Markdown about a session; empty if its transcript has no word. At most 6,000 characters.
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """

@@ -41,8 +41,8 @@ def preview(workspace: Workspace, agent_id: str, *, paths: Iterable[str], needle
 
 def erase(
     workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes], tombstone: str, now_us: int
-) -> list[TakenLine]:
-    """Removes what refers to these artifacts (paths), or contains one of the needles; returns the lines of files.
+) -> None:
+    """Removes what refers to these artifacts (paths), or contains one of the needles.
 
     `tombstone` is the path of the removal's tombstone; the workspace's lock is held. First each file is written without
     the words, and stated whole in an event; then the events lose their texts. A second call changes nothing, and
@@ -56,11 +56,10 @@ def erase(
         _clean_name(repo, place)
         observe.examine(repo, {place.id}, thorough=True)
     holds, gone = _find_removed(repo, paths, needles)
-    lines: list[TakenLine] = []
     touched = {(event.entity_id, event.file) for event in gone}
     for place in _places(repo):
         again = (place.id, place.file) in touched or (place.file == "profile" and (place.id, None) in touched)
-        lines += _clean_file(repo, place, holds, again=again)
+        _clean_file(repo, place, holds, again=again)
     ids = {event.id for event in gone}
     if ids or any(holds(line.text) for line in repo.log.unreadable()):
         # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.
@@ -72,7 +71,6 @@ def erase(
             repo.remember_log_end()
         # A file that waits for a maintainer may have lost its events; this look reports it.
         observe.examine(repo, {event.entity_id for event in gone if event.entity_id}, thorough=True)
-    return lines
 
 
 def _find_removed(repo: EntityRepository, paths: Iterable[str], needles: Iterable[bytes]) -> tuple[_Holds, list[Event]]:
@@ -108,7 +106,7 @@ def _find_lines(seen: FileContent, holds: _Holds) -> list[TakenLine]:
     return [TakenLine(seen.place.path, heading, line) for heading, line in lines if holds(line)]
 
 
-def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, again: bool) -> list[TakenLine]:
+def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, again: bool) -> None:
     """Rewrites a file without removed text; states it in an event if it changes, or (`again`) its events lose texts."""
     for _ in range(_TRIES):
         seen = repo.read(place)
@@ -124,12 +122,12 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
             lines = (seen.raw or b"").split(b"\n")
             kept = b"\n".join(line for line in lines if not holds(line.decode("utf-8", "surrogateescape")))
             if seen.raw is None or kept == seen.raw:
-                return []
+                return
             if writing.replace(repo.workspace.root, seen.place.path, kept, seen.raw).displaced is None:
-                return taken
+                return
             continue
         if after == document and not again:
-            return []
+            return
         if after != document:
             names = " and ".join(dict.fromkeys(line.section for line in taken if line.section))
             line = f"Removed with a session: {count_noun(len(taken), 'line')}" + (f" of {names}" if names else "")
@@ -140,7 +138,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
         of = {"entity_id": place.id, "file": place.file, "found": seen.known_as, "left": text_sha256(text)}
         with suppress(observe.FileChanged):
             observe.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])
-            return taken
+            return
     raise WorkspaceError("it is being saved again and again", path=place.folder, hint="it is tried again by itself")
 
 

@@ -93,7 +93,7 @@ def examine(
     found: Observations | None = None,
     *,
     thorough: bool = False,
-) -> Observations:
+) -> None:
     """Examines some entities (None: all); files with known signatures only if it is `thorough`."""
     found, rows = found or Observations(), dict[str, dict[str, Signature | None]]()
     database = repo.workspace.database
@@ -126,7 +126,6 @@ def examine(
             for one in new:
                 entities_store.put_drift(database, one)
             repo.remember_log_end()
-    return found
 
 
 def _examine_entity(

@@ -26,10 +26,8 @@ _TOKEN = re.compile(r"[a-z2-7]{16}")
 _TRIES = 5
 
 
-def approve(
-    tables: Tables, agent: str, tokens: Sequence[str], why: str, now_us: int, *, undo: bool = False
-) -> list[dict[str, str]]:
-    """Puts tokens of an agent on the approved list, or takes them off it; returns the list. Raises `UsageError`."""
+def approve(tables: Tables, agent: str, tokens: Sequence[str], why: str, now_us: int, *, undo: bool) -> None:
+    """Puts tokens of an agent on the approved list, or takes them off it. Raises `UsageError`."""
     for token in tokens:
         if not _TOKEN.fullmatch(token):
             hint = "fleet search --json has session_token; it is also in the names of a session's files"
@@ -45,7 +43,7 @@ def approve(
         try:
             if tokens and list(kept.values()) != listed:
                 tables.write(APPROVED, {"approved": list(kept.values())}, version)
-            return list(kept.values())
+            return
         except Conflict:
             continue
     raise SignetSyncError("somebody else keeps changing the list", path=tables.url, hint="try again", code="conflict")

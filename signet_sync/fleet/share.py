@@ -31,7 +31,7 @@ from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitizer_stamp
 from signet_sync.text.stored_names import storable_path
 
-ROWS, TEXT = "rows", "text"  # what a share holds
+TEXT = "text"  # what a share may hold, beside "rows"
 _MOST_SAID = 200_000  # characters of a session by which it is found
 _Rows = list[tuple[Any, ...]]
 

@@ -1,12 +1,11 @@
 """Reads and writes file names `{captured_at with ':' as '-'}--{token}--{kind}.md`; classifies all others."""
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT, MEMORY
 
-Kind = Literal["summary", "transcript", "compaction", "manifest"]
 IMMUTABLE_KINDS: frozenset[str] = frozenset({"summary", "transcript", "compaction"})
 
 TOKEN = late(r"[a-z2-7]{16}", re.ASCII)

@@ -307,7 +307,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     )
 
 
-def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
+def lift(workspace: Workspace, agent_id: str, name: str) -> None:
     """Lifts a tombstone, or takes one session out of it: first the files, then the mirror.
 
     After a crash in between the next pass finishes; it also updates the mirror of every other machine that the files
@@ -316,7 +316,7 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
-        tombstone, rest = undo.tombstone, None
+        tombstone = undo.tombstone
         if undo.earlier:  # its mirror may be out of date
             rest = all_tombstones(workspace).get(tombstone.key)
         else:
@@ -330,7 +330,6 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
                 tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
                 artifacts.forget_files(workspace.database, [undo.path])
             capture_store.forget_removed(workspace.database)
-    return undo
 
 
 # ── memories ──

@@ -352,7 +352,7 @@ class _Ending:
             found, **about, headless=self.headless, looks_up=asks_only_memory(new.words)
         )
         bodies = {"transcript": new.words, "summary": _clean(summary, Counter())}
-        subjects = sessions_flow.subjects_of({**identity, "captured_at": captured_at, "token": self.token}, bodies)
+        subjects = sessions_flow.subjects_of({**identity, "captured_at": captured_at}, bodies)
         return bodies, _clean_line(headline(join_outcomes(before, found), subjects), Counter())
 
     def _choose_moment(self, new: _NewTexts) -> str:

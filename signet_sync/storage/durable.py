@@ -172,29 +172,25 @@ def sweep(
     longest: float = DAY,
     now: float | None = None,
     dir_fd: int | None = None,
-) -> list[str]:
-    """Removes the temporary files that a crash left in a folder; returns their names. Raises `OSError` for the folder.
+) -> None:
+    """Removes the temporary files that a crash left in a folder. Raises `OSError` for the folder.
 
     `temporary` matches their names; its first group, if any, is the id of the writing process. A file is left over if
     it is older than `longest` seconds or its process is dead. What cannot be removed stays.
     """
-    swept = []
     folder = os.open(path, FOLDER, dir_fd=dir_fd)
     try:
         for name in os.listdir(folder):
             match = temporary.fullmatch(name)
             if match is None:
                 continue
-            try:
+            with suppress(OSError):
                 written = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
                 old = (time.time() if now is None else now) - written > longest
-                if (old or (match.lastindex and not process_alive(int(match[1])))) and unlink(name, dir_fd=folder):
-                    swept.append(name)
-            except OSError:
-                continue
+                if old or (match.lastindex and not process_alive(int(match[1]))):
+                    os.unlink(name, dir_fd=folder)
     finally:
         os.close(folder)
-    return swept
 
 
 # ── files that a person names, anywhere: readable for the user alone, no link followed ──

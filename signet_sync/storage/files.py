@@ -193,7 +193,7 @@ def exists(root: str, path: str) -> bool:
     """Returns whether something is at a path; False as well if that cannot be known."""
     try:
         return status_of(root, path) is not None
-    except (OSError, WorkspaceError):
+    except OSError:
         return False
 
 

@@ -375,16 +375,12 @@ def sync_folders(root: str, folders: set[str]) -> None:
             sync_descriptor(descriptor)
 
 
-def unlink(root: str, path: str) -> bool:
-    """Removes a file and syncs its folder; False if nothing was there."""
+def unlink(root: str, path: str) -> None:
+    """Removes a file, if it is there, and syncs its folder."""
     where, name = split_path(path)
-    try:
-        with folder(root, where) as descriptor:
-            os.unlink(name, dir_fd=descriptor)
-            sync_descriptor(descriptor)
-            return True
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    with suppress(FileNotFoundError, NotADirectoryError), folder(root, where) as descriptor:
+        os.unlink(name, dir_fd=descriptor)
+        sync_descriptor(descriptor)
 
 
 def remove_empty_folders(root: str, path: str, stop: str) -> None:
@@ -411,20 +407,17 @@ def unwritable(root: str, path: str) -> str:
     return "its folder is gone"
 
 
-def sweep(root: str, *, rest: float = REST) -> list[str]:
-    """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
+def sweep(root: str, *, rest: float = REST) -> None:
+    """Removes temporary files whose owner is dead, or that are older than a day.
 
-    Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
+    Displaced files are removed only if they hold what we had written or read; `list_displaced` returns the others.
     """
-    swept = []
     with suppress(OSError, WorkspaceError), folder(root, TEMPORARY) as descriptor:
-        swept += [f"{TEMPORARY}/{name}" for name in durable.sweep(".", _TEMPORARY_NAME, dir_fd=descriptor)]
+        durable.sweep(".", _TEMPORARY_NAME, dir_fd=descriptor)
     for place, held, found in _list_held_aside(root, rest):
         if isinstance(found, Found) and held.holds_ours(found.raw):
             with suppress(OSError, WorkspaceError):
                 unlink(root, place)
-                swept.append(place)
-    return swept
 
 
 class Displaced(NamedTuple):

@@ -109,12 +109,11 @@ def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[Non
                     passes.put(workspace.database, "pages_due", 0)
 
 
-def index_paths(workspace: Workspace, request: Request) -> Outcome:
+def index_paths(workspace: Workspace, request: Request) -> None:
     """Indexes some paths without recovery and pages; the caller holds the workspace's lock."""
     run = Pass(workspace, request)
     index(run)
     _derive(run)
-    return run.outcome
 
 
 def work_off(workspace: Workspace, request: Request) -> bool:

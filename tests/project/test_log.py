@@ -31,8 +31,8 @@ def begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[], Lo
     """Sets the log up; gives a function that returns what the file holds, and what stderr was told since."""
 
     def start() -> Look:
-        path = log.set_up("DEBUG", folder=str(tmp_path / "logs"), rotation_bytes=1_000_000, keep=3)
-        return lambda: (Path(str(path)).read_text(), capsys.readouterr().err)
+        log.set_up("DEBUG", folder=str(tmp_path / "logs"))
+        return lambda: ((tmp_path / "logs/signet-sync.log").read_text(), capsys.readouterr().err)
 
     return start
 
@@ -93,8 +93,10 @@ def test_control_characters_braces_and_markup_are_only_text(begin: Callable[[], 
         assert text.count("\n") == 1 and text[:-1].isprintable() and shown in text
 
 
-def test_the_log_is_rotated_and_old_files_go(tmp_path: Path) -> None:
-    log.set_up("DEBUG", folder=str(tmp_path), rotation_bytes=10_000, keep=2)
+def test_the_log_is_rotated_and_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "ROTATION_BYTES", 10_000)
+    monkeypatch.setattr(log, "KEEP", 2)
+    log.set_up("DEBUG", folder=str(tmp_path))
     for number in range(600):
         logger.info("{} {}", number, "x" * 100)
     kept = list(tmp_path.glob("*log*"))

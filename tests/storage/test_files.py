@@ -303,7 +303,8 @@ def test_an_editor_that_saves_twice_keeps_the_newest(root, monkeypatch):
     # Whoever saved the newest may not have seen the one before: it waits to be kept beside the page.
     (held,) = writing.list_displaced(str(root), rest=0.0)
     assert (held.path, held.raw) == (PAGE, THEIRS) and temporaries(root) == [held.place]
-    assert writing.sweep(str(root), rest=0.0) == []
+    writing.sweep(str(root), rest=0.0)
+    assert temporaries(root) == [held.place]
 
 
 @pytest.mark.parametrize("system", ["links", "no swap"])
@@ -381,7 +382,8 @@ def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, cal
         assert len(left) <= (call == "unlink"), (nth, left)
         for stale in left:
             os.utime(vault / stale, (0, 0))
-        assert writing.sweep(str(vault), rest=0.0) == left and temporaries(vault) == []
+        writing.sweep(str(vault), rest=0.0)
+        assert temporaries(vault) == []
         if not failed:
             break
     assert nth < 40
@@ -405,5 +407,5 @@ def test_only_temporaries_of_the_dead_are_swept(root):
     ]  # fmt: skip
     for path in swept + kept:
         put(root, path)
-    assert sorted(writing.sweep(str(root))) == sorted(swept)
+    writing.sweep(str(root))
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == sorted(kept)

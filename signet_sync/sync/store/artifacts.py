@@ -116,12 +116,8 @@ def _find_left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
     }
 
 
-def insert_rows(
-    database: Database,
-    judgements: Sequence[Judgement],
-    first_id: int,
-) -> int:
-    """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
+def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: int) -> None:
+    """Writes rows, full text and links of judgements (old rows deleted, seals written before)."""
     left = _find_left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
     rows: list[tuple[Any, ...]] = []
     said: list[tuple[int, Row]] = []
@@ -141,7 +137,6 @@ def insert_rows(
     database.executemany(_ROW_SQL, rows)
     texts.add_artifacts(database, said)
     database.executemany("insert into links(source, field, target_path) values(?, ?, ?)", links)
-    return row_id
 
 
 def find_covered_until(database: Database, agent_id: str, token: str, session_id: str | None) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from signet_sync.errors import DatabaseError, UsageError
@@ -142,25 +143,21 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
     return held, artifacts
 
 
-def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
+def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> None:
     """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, statement or memory.
 
-    Other text is skipped. Returns False if the database is busy. What was counted up to the last day before stays
-    known beside it, because a page shows what counted when its day began.
+    Other text is skipped; nothing is counted while the database is busy. What was counted up to the last day before
+    stays known beside it, because a page shows what counted when its day began.
     """
     found = sorted({node_id for node_id in ids if len(node_id) == ID_LENGTH and HANDLE.fullmatch(node_id)})
     if not found:
-        return True
-    try:
-        with database.transaction():
-            database.executemany(
-                "insert into node_telemetry(agent_id, id, accesses, last_day, before) values(?, ?, 1, ?, 0)"
-                " on conflict(agent_id, id) do update set"
-                " before = iif(excluded.last_day > last_day, accesses, before),"
-                " before_day = iif(excluded.last_day > last_day, last_day, before_day),"
-                " accesses = accesses + 1, last_day = max(last_day, excluded.last_day)",
-                [(agent_id, node_id, day) for node_id in found],
-            )
-    except DatabaseError:
-        return False
-    return True
+        return
+    with suppress(DatabaseError), database.transaction():
+        database.executemany(
+            "insert into node_telemetry(agent_id, id, accesses, last_day, before) values(?, ?, 1, ?, 0)"
+            " on conflict(agent_id, id) do update set"
+            " before = iif(excluded.last_day > last_day, accesses, before),"
+            " before_day = iif(excluded.last_day > last_day, last_day, before_day),"
+            " accesses = accesses + 1, last_day = max(last_day, excluded.last_day)",
+            [(agent_id, node_id, day) for node_id in found],
+        )

@@ -45,7 +45,6 @@ SEQUENCES = (
 )
 
 # What stands for a character of ASCII: its full-width form, other spaces, other quotes.
-WIDE = "\uff01-\uff5e\u3000\xa0\u2000-\u200a\u202f\u201c-\u201f\u3001\u3002\u300c-\u300f"
 _NARROW = {
     **{chr(0xFF01 + n): chr(0x21 + n) for n in range(94)},
     **dict.fromkeys("\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f", " "),
