@@ -42,15 +42,18 @@ _SCRATCH = late(r"\bmktemp\b|\bgit init\b|\bcd \"?/tmp/|\bcd \"?\$(?:TMP|tmp|dir
 _HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
 _OPENED = late(r"\b(?:gh pr|glab mr) create\b")
 _TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
+# A tool of a server that opens one, and the title in a program that calls it or in what it gave back.
+_OPENER = late(r"create_(?:pull|merge)_request$")
+_NAMED = late(r"title\"?: ?\"((?:\\.|[^\"\\])+)\"")
 _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
 # With another repository its numbers are not those of this one.
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?![^;&|\n]*\s(?:-R|--repo)[= ])(?:\s+(\d+))?")
 # After which nobody knows which edits are left, without a commit of its own.
 _SETTLES = late(r"\bgit (?:merge|rebase|cherry-pick|stash|reset|checkout|restore|clean|am)\b|\brebase --continue\b")
-_PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b(?! --dry-run)|\b(?:gt|gh stack) submit\b")
+_PUSHED = late(r"\bgit\b[^|;&\n]{0,80}?(?<! stash) push\b(?! --dry-run)|\b(?:gt|gh stack) submit\b")
 _SENT = late(r"(?m)^\s*To (?:\w+://|\S+@\S+:)\S+$")  # what git prints of a push
 _DELEGATES = late(r"(?:^|_)task$|agent|workflow")  # a tool whose own calls nobody sees
-_SCRATCH_PATH = late(r"(?:^|/)(?:tmp|scratchpad|memory|\.(?:claude|codex|pi|agents|copilot))/")
+_SCRATCH_PATH = late(r"(?:^|/)(?:tmp|Temp|scratchpad|memory|\.(?:claude|codex|pi|agents|copilot))/")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: ([^\s\\]+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
@@ -114,13 +117,18 @@ class Deeds:
             self._run(call, turn)
         elif call.tool in EDITORS and not call.failed:
             self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
+        elif _OPENER.search(call.tool) and not call.failed:
+            named = _NAMED.search(call.detail) or _NAMED.search(call.printed)
+            self._open(named[1] if named else "" if "tools." in call.detail else call.detail, call, turn)
         elif call.tool in _ASKERS:
             self.picks += [(asked, said, turn) for asked, said in _ANSWER.findall("\n".join(call.output))]
         elif call.tool in _PLANNERS and not call.failed:
             self.planned = self.planned or "approved" in "\n".join(call.output)
 
     def _edit(self, paths: Sequence[str], turn: int) -> None:
-        paths = [path for path in paths if "/.claude/plans/" not in path]
+        paths = [
+            path for one in paths if "/.claude/plans/" not in (path := one.replace("\\\\", "/").replace("\\", "/"))
+        ]
         if paths:
             self.edits[turn] += len(paths)
             self.loose.update((path, None) for path in paths if not _SCRATCH_PATH.search(path))
@@ -135,8 +143,12 @@ class Deeds:
             return
         cut = command.endswith(" …")
         printed = call.output if (cut or "commit" in command) and "] " in call.printed else ()
-        made = [Commit(found[3], turn, found[2], found[1]) for line in printed if (found := _COMMITTED.match(line))]
-        if call.failed and not made:
+        made = [
+            Commit(found[3].removeprefix("@ "), turn, found[2], found[1])
+            for line in printed
+            if (found := _COMMITTED.match(line))
+        ]
+        if call.failed and not made and " already exists:" not in call.printed:
             return
         self.uses_git = self.uses_git or "git " in command
         bare = (_HEREDOC.sub(" ", command) if "<<" in command else command).replace("\\n", "\n")
@@ -150,15 +162,25 @@ class Deeds:
         if _PUSHED.search(bare) or (cut and _SENT.search("\n".join(call.output))):
             self.pushed = turn
         if "create" in command and _OPENED.search(bare):
-            address = _ADDRESS.search("\n".join(call.output))
             title = _TITLE.search(command)
-            number = address[1] if address else ""
-            self.requests[number] = PullRequest(next(filter(None, title.groups()), "") if title else "", number, turn)
-            self.pushed = turn
+            self._open(next(filter(None, title.groups()), "") if title else "", call, turn)
+        self._number(call)
         if "merge" in bare and (merged := _MERGED.search(bare)):
             number = merged[1] or next(reversed(self.requests), "")
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
+
+    def _open(self, title: str, call: ToolCall, turn: int) -> None:
+        address = _ADDRESS.search("\n".join(call.output))
+        number = address[1] if address else ""
+        self.requests[number or title] = PullRequest(title, number, turn)
+        self.pushed = turn
+
+    def _number(self, call: ToolCall) -> None:
+        """Numbers a pull request whose opening gave no address back, by a call that shows both title and address."""
+        for title in [title for title, one in self.requests.items() if not one.number and title in call.printed]:
+            if address := _ADDRESS.search("\n".join(call.output)):
+                self.requests[address[1]] = self.requests.pop(title)._replace(number=address[1])
 
     def _commit(self, made: Iterable[Commit], amends: bool) -> None:
         for commit in made:

@@ -23,6 +23,7 @@ _DISPUTES = late(
     r"(?:work\w*|fail\w*|broken|happen\w*|fix\w*|help\w*)\b|\bsame (?:error|problem|issue|failure)\b",
     re.IGNORECASE,
 )
+_PASSING = late(r"Merge |(?:WIP|wip)\b|(?:fixup|squash|amend)! ")  # commits that no history keeps, or that say nothing
 # What the person asked last: they stopped it, or the session ended before it was done.
 STOPPED, UNFINISHED = "stopped: ", "unfinished: "
 _PLAN = late(r"Implement the following plan:\s+#+ +(?:Plan: *)?([^\n]+)", re.IGNORECASE)
@@ -148,7 +149,7 @@ def _tell_requests(deeds: Deeds) -> Iterator[str]:
 def _choose_commits(deeds: Deeds, told: Sequence[str], most: int) -> Iterator[str]:
     """Yields the subjects of commits that no pull request says: of many the first ones and the last."""
     subjects = [one.subject.strip(" .") for one in deeds.commits if overlap(one.subject, " ".join(told)) < _SAME]
-    subjects = [one for one in subjects if not one.startswith("Merge ")] or subjects
+    subjects = [one for one in subjects if not _PASSING.match(one)] or subjects
     yield from dict.fromkeys([*subjects[:most], *subjects[-1:]] if len(subjects) > 1 else subjects)
 
 

@@ -34,10 +34,11 @@ _ASIDE = late(
     r"\W*(?:\d+\W*)?(?:the |suggested )?(?:next|remaining|what.s (?:left|next)|to.?do|open|blocked|problem|issue|bug|(?:root )?cause|before)\b",
     re.I,
 )
+_LEAD = late(r"^(?:in )?(?:summary|short|result|outcome)\b[^:.]{0,30}: (?=\S)", re.I)
 _NUMBERED = late(r"\w+ #?\d+")  # "Line 733": says nothing of what is behind it
 _DID = late(
     r"^\W*(?:i(?:'ve| have|’ve)? |we(?:'ve| have)? |it |both |all )?(?:now |successfully |also )?"
-    r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b"
+    r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b(?!,)"
     r"|\b(?:is|are) now\b|\bnow (?:\w+s|\w+ed)\b|\b(?:habe|wurde|j'ai|a été|he |se ha|foi |ho |è stat)|しました|已|했습니다|добавил|исправ|eklendi|đã",
     re.I,
 )
@@ -52,7 +53,7 @@ def headline(report: str, fetched: Printed) -> str:
         if passage.form == "heading":
             aside = _ASIDE.match(passage.text) is not None
         for sentence in () if aside or passage.form == "heading" else split(passage.text)[:6]:
-            said = sentence.strip()
+            said = _LEAD.sub("", sentence.strip())
             if len(stems(said)) < 2 or " " not in said or is_question(said) or _SAYS_LITTLE.match(said):
                 continue
             ranked.append((_worth(said, passage, len(ranked)), place, said))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LINE_LIMIT = 4_000
 # The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 100_000, 18
+_WHOLE = 300  # characters of words that are a report whatever they announce, and that the person did not cut
 _TURNS = 1_000  # from the beginning, and as many from the end
 _PRINTED = late(r"^ {2}(`{3,})\n(.*?)(?:^ {2}\1$|\Z)", re.MULTILINE | re.DOTALL)
 _LONG = late(rf"[^\n]{{{LINE_LIMIT + 1},}}")
@@ -137,17 +138,18 @@ def turns_of(transcript: str) -> list[Turn]:
         elif isinstance(step, ToolCall):
             turn.ended = turn.interrupted = False
         elif isinstance(step, Interruption):
-            turn.interrupted = not turn.ended or turn.report is None or not is_report(turn.report.text)
+            said = turn.report.text if turn.ended and turn.report else ""
+            turn.interrupted = len(said) < _WHOLE or not is_report(said)
     return found if len(found) <= 2 * _TURNS else found[:_TURNS] + found[-_TURNS:]
 
 
 def is_report(text: str) -> bool:
     """Returns whether words of the agent say a result, and do not only announce a step."""
     said = text.strip()
-    if not said or (said.endswith((":", "：", "…")) and len(said) < 300):
+    if not said or (said.endswith((":", "：", "…")) and len(said) < _WHOLE):
         return False
     last = said.rsplit("\n", 1)[-1]
-    return len(said) >= 300 or _NARRATES.search(last[-200:]) is None or last.endswith(("?", "？"))
+    return len(said) >= _WHOLE or _NARRATES.search(last[-200:]) is None or last.endswith(("?", "？"))
 
 
 # ── a message as passages ──

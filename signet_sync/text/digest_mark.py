@@ -13,7 +13,7 @@ from signet_sync.text.sentences import basename, page_line
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
 # Increased, with its day, when the rules make other lines of the same transcript.
-VERSION, _MADE_ON = 19, "2026-11-30"
+VERSION, _MADE_ON = 20, "2026-11-30"
 # What sessions since then state is made again from their transcripts if other rules wrote their summary. An upgrade
 # reads three months of transcripts, then, not years; what is older is seldom of use, and its summary still counts. It
 # is counted from the rules' day, not from today, so that every machine and every rebuild gives the same rows.

@@ -54,6 +54,13 @@ def test_pull_requests() -> None:
         ("Trim the wick", "12", True), ("", "9", True),
     ]  # fmt: skip
     assert found.changed and not deeds(run("gh pr create --title x", failed=True)).changed
+    server = call("mcp__github__create_pull_request", "Trim the wick", '{"number":12}')
+    program = call("mcp__hub__create_pull_request", 'tools.open({base:"main", title:"Oil the door"})', "Completed.")
+    shown = run("gh pr view --json title,url", '{"title":"Oil the door","url":"https://h.org/a/pull/13"}')
+    there = run("gh pr create --title Mirror", "a pull request already exists:\nhttps://h.org/a/pull/14", failed=True)
+    assert [(one.title, one.number) for one in deeds(server, program, shown, there).requests.values()] == [
+        ("Trim the wick", ""), ("Oil the door", "13"), ("Mirror", "14"),
+    ]  # fmt: skip
     assert not deeds(run("gh pr merge 8 --repo pier/boat")).requests
 
 
@@ -61,7 +68,7 @@ def test_pull_requests() -> None:
     (EDIT, ["/home/u/lantern/src/wick.py"]),
     (call("apply_patch", "src/a.py, src/b.py"), ["src/a.py", "src/b.py"]),
     (call("shell", "apply_patch <<'P'\\n*** Begin Patch\\n*** Update File: src/a.py\\n@@"), ["src/a.py\\n@@"[:8]]),
-    (call("Write", "/home/u/.claude/plans/lamp.md"), []),
+    (call("Write", "/home/u/.claude/plans/lamp.md"), []), (call("Write", r"C:\a\b.py"), ["C:/a/b.py"]),
     (call("Edit", "src/a.py", "the person refused", failed=True), []),
 ])  # fmt: skip
 def test_edits(step: str, files: list[str]) -> None:
@@ -72,6 +79,7 @@ def test_edits(step: str, files: list[str]) -> None:
 
 @pytest.mark.parametrize(("step", "field", "expected"), [
     (run("git push -q"), "pushed", 1), (run("git push --dry-run"), "pushed", 0),
+    (run("git stash push -m x"), "pushed", 0),
     (call("ExitPlanMode", "x", "User has approved your plan."), "planned", True),
     (call("ExitPlanMode", "x", "The user doesn't want to proceed", failed=True), "planned", False),
     (call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".'), "picks",
@@ -111,9 +119,10 @@ def test_how_work_was_left(steps: tuple[str, ...], left: list[str]) -> None:
     assert [one for one in found.results if "commit" in one] == left
 
 
-def test_a_merge_is_no_result() -> None:
-    merge = run("git commit -m x", "[main 2b3c4d5] Merge branch 'tower'")
-    assert "Merge" not in " ".join(outcome(TASK + EDIT + COMMIT + merge).results)
+@pytest.mark.parametrize("subject", ["Merge branch 'tower'", "WIP g1", "fixup! lamp: trim the wick"])
+def test_what_no_history_keeps_is_no_result(subject: str) -> None:
+    passing = run("git commit -m x", f"[main 2b3c4d5] {subject}")
+    assert subject not in " ".join(outcome(TASK + EDIT + COMMIT + passing).results)
 
 
 def test_what_two_reports_say_is_told_once() -> None:

@@ -212,6 +212,7 @@ def test_a_plan_that_a_harness_hands_over_is_told_by_its_title() -> None:
      "Line 12: The wick is trimmed now"),
     ("All 12 tests pass. The harbour now has:\n\n1. **A lamp** of glass\n2. **A horn** of brass",
      "The harbour now has: A lamp, A horn"),
+    ("**Summary of it:** the pier is lit.\n\nBuild, lint and tests clean.", "the pier is lit"),
     ("The changed files `pier.py` are pre-existing changes.\n\nThe lamp burns again with oil.",
      "The lamp burns again with oil"),
 ])  # fmt: skip

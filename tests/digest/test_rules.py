@@ -70,6 +70,7 @@ BLOCKED = "\n\nBlocked: the keeper has the key of the tower"
     (TASK + assistant(EDIT + DONE + "\n\nBlocked: none"), "done"),
     (TASK + assistant(EDIT + DONE) + user("thanks, oil it weekly") + assistant("I will."), "done"),
     (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + interrupted(), "aborted"),
+    (TASK + assistant("Now the lamp. It smokes.") + interrupted(), "aborted"),
     (TASK + assistant("Taking the lamp apart.\n\n" + EDIT), "open"),
     (TASK + assistant(EDIT + "Now I will trim the wick"), "open"),
     (TASK + assistant(EDIT + DONE) + user("now the lamp on the south pier"), "open"),

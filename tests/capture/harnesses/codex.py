@@ -114,6 +114,9 @@ CASES = {
     "an editor's context": _in_name_of_user(
         "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py", "user Fix a.py"
     ),
+    "files": _in_name_of_user(
+        "# Files mentioned by the user:\n\n## a.py: /x/a.py\n\n## My request for Codex:\nFix a.py", "user Fix a.py"
+    ),
     "our block": _in_name_of_user(f"Go on.\n{OPENING}old{CLOSING}", "user Go on."),
     "a shell command": _in_name_of_user(
         "<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>",

@@ -34,7 +34,10 @@ _CONTEXT = (
     *("<skills_instructions>", "<permissions instructions>", "<apps_instructions>", "<plugins_instructions>"),
     *("<collaboration_mode>", "<model_switch>", "<personality_spec>", "<developer_instructions>", "<turn_aborted>"),
 )
-_IDE_CONTEXT, _IDE_REQUEST = ("# Context from my IDE setup", late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE))
+_IDE_CONTEXT, _IDE_REQUEST = (
+    ("# Context from my IDE setup", "# Files mentioned by the user"),
+    late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE),
+)
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
