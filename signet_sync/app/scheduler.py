@@ -261,18 +261,16 @@ class Scheduler:
     def _share(self) -> None:
         """Shares with an organisation from time to time, where the person's own settings name a place for it."""
         settings, code = self.workspace.settings, self.sharing.poll() if self.sharing is not None else 0
+        self._plan("share", settings.fleet_interval)  # also if it fails
         if code is None:
             self._plan("share", COMMAND_BEAT)
         elif self.sharing is not None:
             if code:
                 logger.warning("sharing ended with {}: {}", code, self.sharing.said)
             self.sharing = None
-            self._plan("share", settings.fleet_interval)
         elif settings.fleet_url:
             self.sharing = Command(self.workspace, "fleet", "share")
             self._plan("share", COMMAND_BEAT)
-        else:
-            self._plan("share", settings.fleet_interval)
 
     # ── passes ──
 
@@ -286,10 +284,10 @@ class Scheduler:
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
-        request, self.rebuild = self._request(None, confirmed)._replace(rebuild=self.rebuild), False
+        request = self._request(None, confirmed)._replace(rebuild=self.rebuild)
         outcome = self._run(request)
         if outcome.cliff is None:
-            self.last_full = iso(request.now_us)
+            self.last_full, self.rebuild = iso(request.now_us), False
         if os.path.exists(self.workspace.state.harnesses):
             self.worker.start(sweep=True)
         self.heartbeat.write()

@@ -38,8 +38,8 @@ class CommitScheduler:
             return
         now = time.monotonic()
         self._first = min(self._first, now)
-        quiet = min(now + QUIET, self._first + LONGEST * QUIET)
-        self.due = max(quiet, self._not_before)
+        if self._process is None:
+            self.due = max(min(now + QUIET, self._first + LONGEST * QUIET), self._not_before)
 
     def run_due(self) -> None:
         """Starts the process if one is due, and checks how the last one ended."""
@@ -47,10 +47,11 @@ class CommitScheduler:
         if process is not None:
             code = process.poll()
             if code is None:
-                self.due = max(self.due, now + _MOMENT)
+                self.due = now + _MOMENT
                 return
             self._process = None
             if code == 0:
+                self.due = now + QUIET if self._first < math.inf else math.inf  # what changed meanwhile
                 self._not_before, self._last_error = 0.0, ""
             else:
                 self.due = self._not_before = now + RETRY_WAIT
@@ -63,6 +64,7 @@ class CommitScheduler:
         self.due = self._first = math.inf
         if history_operations.is_due(self._workspace, now_us()):
             self._process = Command(self._workspace, "history", "close-sessions")
+            self.due = now + _MOMENT
 
     def stop(self) -> None:
         """Stops tracking the process: a commit is complete or absent, even if the process is killed."""

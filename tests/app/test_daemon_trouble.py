@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from agents import LINUX, Inside, Session, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
 from signet_sync.app import scheduler
+from signet_sync.errors import WorkspaceError
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.database.tables import TABLES
@@ -139,21 +139,26 @@ def test_a_database_locked_by_another_program_is_told_and_waited_for(vault: Vaul
         assert vault.hits(new.word)
 
 
+def failing(monkeypatch: pytest.MonkeyPatch, *errors: Exception | None) -> list[Exception | None]:
+    """The first passes of the agent raise these errors, every further one is as usual; gives those that are left."""
+    really, left = engine.run_pass, [*errors]
+
+    def run_pass(workspace: Any, request: Any) -> Any:
+        if error := left.pop(0) if left else None:
+            raise error
+        return really(workspace, request)
+
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
+    monkeypatch.setattr(engine, "run_pass", run_pass)
+    return left
+
+
 ERRORS = [ValueError("a bug"), apsw.ConnectionClosedError("closed"), apsw.IOError("disk"), MemoryError(), OSError(5)]
 
 
 @pytest.mark.usefixtures("quick")
 def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = engine.run_pass
-    left = list(ERRORS)
-
-    def failing(workspace: Any, request: Any) -> Any:
-        if left:
-            raise left.pop()
-        return really(workspace, request)
-
-    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
-    monkeypatch.setattr(engine, "run_pass", failing)
+    left = failing(monkeypatch, *ERRORS)
     with Inside(vault) as agent:
         agent.wait("degraded")
         new = Session().write(vault)
@@ -162,34 +167,26 @@ def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.Mon
         assert vault.hits(new.word)
 
 
-def failing_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """The second pass of the agent raises an error; every other one is as usual."""
-    really, calls = engine.run_pass, itertools.count()
-
-    def failing(workspace: Any, request: Any) -> Any:
-        if next(calls) == 1:
-            raise error
-        return really(workspace, request)
-
-    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
-    monkeypatch.setattr(engine, "run_pass", failing)
-
-
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("error", "rebuilds"), [(ValueError("a bug"), True), (OSError(5, "disk"), False)])
-def test_after_an_error_that_nobody_thought_of_all_derived_rows_are_built_anew(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, error: Exception, rebuilds: bool
+@pytest.mark.parametrize(
+    ("errors", "rebuilding"),
+    [
+        ([ValueError("bug")], [2]),
+        ([ValueError("bug"), WorkspaceError("", code="busy")], [2, 3]),
+        ([OSError(5, "")], []),
+    ],
+)
+def test_after_an_error_that_nobody_thought_of_all_derived_rows_are_built_anew_once(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, errors: list[Exception], rebuilding: list[int]
 ) -> None:
-    failing_once(monkeypatch, error)
+    failing(monkeypatch, None, *errors)
     with Inside(vault) as agent:
         agent.wait("watching")
         new = Session().write(vault)
-        until(lambda: vault.hits(new.word), "indexed by the pass after the one that failed")
-        first, failed, after = agent.passes[:3]
-        assert not first.rebuild and not failed.rebuild
-        assert (after.paths, after.rebuild) == (None, rebuilds)
+        until(lambda: vault.hits(new.word), "indexed by the pass after those that failed")
         agent.settled()
-        assert not any(request.rebuild for request in agent.passes[3:]), "once is enough"
+        assert [number for number, request in enumerate(agent.passes) if request.rebuild] == rebuilding
+        assert agent.passes[1 + len(errors)].paths is None
 
 
 @pytest.mark.usefixtures("quick")
@@ -204,7 +201,7 @@ def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_
 
     for place in (sync_database, engine):
         monkeypatch.setattr(place, "examine", examine)
-    failing_once(monkeypatch, apsw.ConstraintError("an index that disagrees with its table"))
+    failing(monkeypatch, None, apsw.ConstraintError("an index that disagrees with its table"))
     with Inside(vault) as agent:
         agent.wait("watching")
         assert TABLES not in checks

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain, repeat
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import artifacts_fixture as made
 import pytest
@@ -14,6 +16,7 @@ from agents import Inside, until
 from invented_secrets import some
 from workbench import NOW, Answer, Vault, call, cast, numbered, tree
 
+from signet_sync.app import scheduler
 from signet_sync.errors import SignetSyncError
 from signet_sync.fleet import share, tables
 from signet_sync.fleet.tables import COLUMNS, TABLES, Tables
@@ -249,6 +252,8 @@ def test_the_agent_shares_where_its_person_says_so(
 ) -> None:
     monkeypatch.setenv("SIGNET_FLEET_INTERVAL", "1")
     monkeypatch.setenv("SIGNET_FLEET_URL", str(tmp_path / "t"))
+    tries = chain([OSError(11, "no process can be started")], repeat(DEFAULT))
+    monkeypatch.setattr(scheduler, "Command", Mock(wraps=scheduler.Command, side_effect=tries))
     with Inside(vault):
         until(lambda: list((tmp_path / "t/shares").glob("*.json")) if (tmp_path / "t").exists() else [])
         until(lambda: len(rows(tmp_path / "t", "sessions")) == 4)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -195,15 +197,31 @@ def test_a_session_end_without_an_agent_is_committed(vault, monkeypatch):
     assert newest.parents[0].author.email == "agent@localhost"
 
 
-def test_a_session_end_beside_an_agent_is_left_to_it(vault):
+def test_a_session_end_beside_an_agent_is_left_to_it_and_it_tries_again_after_a_commit_that_failed(vault, monkeypatch):
     end(vault, session_id="s1")
     with state_dir.run_lock(state_dir.locate(str(vault.root))):
         end(vault, session_id="s2", transcript="# Another\n\nSomething else.\n")
     assert [one for one in subjects(vault) if "session" in one] == ["session-close: s1"]
+    for name in ("QUIET", "RETRY_WAIT", "_MOMENT"):
+        monkeypatch.setattr(scheduler, name, 0.1)
+    git, aside = vault / ".git", vault.root.parent / "aside"
     with workspace(vault) as held:
-        done = history_operations.after_sessions(held, now_us())
-        assert done is not None and done.subject == "session-close: s2"
-        assert history_operations.after_sessions(held, now_us()) is None
+        agent = scheduler.CommitScheduler(held)
+
+        def trouble() -> str:
+            if agent.due <= time.monotonic():
+                agent.run_due()
+            return agent._last_error
+
+        git.rename(aside)
+        git.write_text("gitdir: /elsewhere\n")
+        agent.note_change()
+        assert "elsewhere" in until(trouble, "it failed")
+        git.unlink()
+        aside.rename(git)
+        until(lambda: not trouble(), "it succeeded")
+        assert agent.due == math.inf and not history_operations.is_due(held, now_us())
+    assert subjects(vault)[0] == "session-close: s2"
 
 
 def test_every_end_is_told_once_whenever_it_is_written_down(vault):
