@@ -303,22 +303,6 @@ def test_what_cannot_be_accepted_says_why(vault):
     assert vault.call("violations", "accept", "memory/none.md", "--reason", "x").code == 2
 
 
-def test_a_vanished_file_leaves_search_and_ledger_and_comes_back(vault):
-    gone = {path_of("summary", 3), path_of("transcript", 3)}
-    raw = {path: (vault / path).read_bytes() for path in gone}
-    for path in gone:
-        (vault / path).unlink()
-    document = vault.reindex()
-    assert vault.problems(document) == dict.fromkeys(gone, ("violation", "vanished"))
-    assert vault.hits("number3x") == [] and path_of("summary", 3) not in vault.page()
-    assert vault.problems(vault.reindex()) == dict.fromkeys(gone, ("violation", "vanished"))
-    listed = vault.call("violations", "list", "--json").json["violations"]
-    assert {f["path"] for f in listed} == gone and all(f["restorable"] for f in listed)
-    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
-    assert {path: (vault / path).read_bytes() for path in gone} == raw
-    assert vault.reindex()["problems"] == [] and len(vault.hits("number3x")) == 2
-
-
 # ── CI: index only, check ──
 
 
