@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,11 +40,11 @@ class HookOutcome:
     server: Server | None = None
 
 
-def choose_harnesses(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+def choose_harnesses(name: str) -> list[str]:
     """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
-    return [each for each in registry.hooked() if os.path.isdir(registry.settings(each).folder(environ))]
+    return [each for each in registry.hooked() if os.path.isdir(registry.settings(each).folder(os.environ))]
 
 
 def install(
@@ -54,7 +54,6 @@ def install(
     now: str,
     flags: Sequence[str] | None = None,
     dry_run: bool = False,
-    environ: Mapping[str, str] = os.environ,
 ) -> list[HookOutcome]:
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
@@ -67,27 +66,25 @@ def install(
     outcomes = []
     for name in names:
         harness = registry.settings(name)
-        before = harness.condition(program, environ)
-        outcome = _carry_out(name, before, partial(harness.install, program, environ, flags), dry_run)
+        before = harness.condition(program, os.environ)
+        outcome = _carry_out(name, before, partial(harness.install, program, os.environ, flags), dry_run)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_find_fed_root(before), root):
                 _note(state_dir.locate(_find_fed_root(before)), name, None)
             _note(establish(root), name, now)
-        after = harness.condition(program, environ)
+        after = harness.condition(program, os.environ)
         outcomes.append(replace(outcome, events=after.events, server=after.server))
     return outcomes
 
 
-def uninstall(
-    root: str, names: Iterable[str], *, dry_run: bool = False, environ: Mapping[str, str] = os.environ
-) -> list[HookOutcome]:
+def uninstall(root: str, names: Iterable[str], *, dry_run: bool = False) -> list[HookOutcome]:
     """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not."""
     program = program_for(root)
     outcomes = []
     for name in names:
         harness = registry.settings(name)
-        before = harness.condition(program, environ)
-        outcome = _carry_out(name, before, partial(harness.uninstall, environ), dry_run)
+        before = harness.condition(program, os.environ)
+        outcome = _carry_out(name, before, partial(harness.uninstall, os.environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for fed in {root, _find_fed_root(before)} if before.events else {root}:
@@ -106,10 +103,10 @@ def is_served(condition: Condition, root: str) -> bool:
     return server is not None and _same(server.flag("--workspace") or os.path.expanduser(DEFAULT_WORKSPACE), root)
 
 
-def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
+def conditions(root: str, names: Iterable[str]) -> list[Condition]:
     """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
-    return [registry.settings(name).condition(program, environ) for name in names]
+    return [registry.settings(name).condition(program, os.environ) for name in names]
 
 
 def transcripts_read(path: str) -> dict[str, tuple[int, str]]:

@@ -125,11 +125,11 @@ def no_longer_than(seconds: float) -> Iterator[None]:
         done.release()
 
 
-def ask(arguments: list[str], payload: bytes | bytearray, environ: Mapping[str, str] = os.environ) -> int | None:
+def ask(arguments: list[str], payload: bytes | bytearray) -> int | None:
     """Prints what the agent answers to a hook; returns the exit code, or None: the hook has to do it itself."""
     try:
-        root = locations.locate_workspace(_workspace(arguments), environ)
-        found = _read_answer(root, {"arguments": arguments}, payload, environ)
+        root = locations.locate_workspace(_workspace(arguments))
+        found = _read_answer(root, {"arguments": arguments}, payload)
         code, out, said = (int(found["code"]), str(found["out"]), str(found["err"])) if found else (0, "", "")
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -159,7 +159,7 @@ def operation(
     """
     asked = {"agent": agent_id, "command": command, "anyway": anyway, "given": given}
     try:
-        found = None if chosen else _read_answer(root, {"operation": name, "given": asked}, b"", os.environ)
+        found = None if chosen else _read_answer(root, {"operation": name, "given": asked}, b"")
     except (OSError, ValueError):
         found = None
     if found is None:
@@ -185,14 +185,12 @@ def _error_of(said: dict[str, Any]) -> Exception:
     return error
 
 
-def _read_answer(
-    root: str, asked: Mapping[str, Any], payload: bytes | bytearray, environ: Mapping[str, str]
-) -> dict[str, Any] | None:
+def _read_answer(root: str, asked: Mapping[str, Any], payload: bytes | bytearray) -> dict[str, Any] | None:
     """Returns the agent's answer, None if it gives none. Raises `OSError`, `ValueError`."""
-    if any(name.startswith("SIGNET_") and name not in PLACES for name in environ):
+    if any(name.startswith("SIGNET_") and name not in PLACES for name in os.environ):
         return None
     until = time.monotonic() + DEADLINE
-    folder = locations.locate(root, environ)
+    folder = locations.locate(root)
     place = socket_of(folder)
     if os.lstat(place).st_uid != os.geteuid():
         return None
@@ -205,7 +203,7 @@ def _read_answer(
         _patience(agent, until)
         with address(place) as at:
             agent.connect(at)
-        named = {name: environ[name] for name in VARIABLES if name in environ}
+        named = {name: os.environ[name] for name in VARIABLES if name in os.environ}
         head = json.dumps({"version": __version__, "environ": named, "size": len(payload), **asked}).encode() + b"\n"
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, proof.to_bytes(4, sys.byteorder))]
         sent = agent.sendmsg([head], rights)

@@ -59,13 +59,12 @@ class Daemon:
         database: str | None = None,
         *,
         verbose: bool = False,
-        notifier: Notifier | None = None,
         ours: Installation | None = None,
     ) -> None:
         self.root = root
         self.database = database
         self.verbose = verbose
-        self.notifier = notifier or Notifier()
+        self.notifier = Notifier()
         self.ours = ours
         self.heartbeat = Heartbeat(self.notifier, self._heartbeat_details)
         self.settings: Settings

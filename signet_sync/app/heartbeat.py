@@ -23,13 +23,13 @@ class Notifier:
 
     READY, STOPPING, ALIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        name = environ.get("NOTIFY_SOCKET", "")
+    def __init__(self) -> None:
+        name = os.environ.get("NOTIFY_SOCKET", "")
         self._address = name if name.startswith("/") else None
         self.interval: float | None = None
         with suppress(KeyError, ValueError):
-            limit = int(environ["WATCHDOG_USEC"])  # microseconds
-            if limit > 0 and int(environ.get("WATCHDOG_PID", os.getpid())) == os.getpid():
+            limit = int(os.environ["WATCHDOG_USEC"])  # microseconds
+            if limit > 0 and int(os.environ.get("WATCHDOG_PID", os.getpid())) == os.getpid():
                 self.interval = limit / 2_000_000
 
     def send(self, message: str) -> None:

@@ -47,7 +47,7 @@ def source_of(job: Job) -> TranscriptSource | None:
         return None
     # It was a file when the hook checked it; a link or folder in its place may lead anywhere.
     if not os.path.islink(path) and os.path.isfile(path):
-        for source in transcripts.sources(job.harness, where=path):
+        for source in transcripts.sources(job.harness, path):
             if not source.session_id or session_name(source.session_id) == job.session_id:
                 return source
     raise HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")

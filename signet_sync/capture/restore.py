@@ -4,7 +4,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
@@ -23,9 +23,7 @@ _HEADS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _DIVIDER = "***"  # above a compaction
 
 
-def restore(
-    database: Database, agent_id: str, session: str, harness: str, folder: str, environ: Mapping[str, str] = os.environ
-) -> dict[str, Any]:
+def restore(database: Database, agent_id: str, session: str, harness: str, folder: str) -> dict[str, Any]:
     """Writes a session to where a harness ("": its own) keeps its sessions, as one of its project, else of `folder`.
 
     Raises `UsageError` if that is there already, and for a harness that takes none.
@@ -45,7 +43,7 @@ def restore(
     session_id = ref.session_id if same else str(uuid.uuid5(uuid.NAMESPACE_URL, f"{agent_id}/{ref.session_id}"))
     folder = project if os.path.isdir(project) else folder
     place, records, command = write(session_id, os.path.realpath(folder), turns)
-    home = registry.facts(harness).own(environ)
+    home = registry.facts(harness).own(os.environ)
     made = os.path.join(home, place)
     held = [path for _, path, _ in store.sources(database, agent_id, {ref.session_id}, None) if same]
     # Codex looks for it where its own list of sessions says.

@@ -13,7 +13,7 @@ from signet_sync.formats.body import fix_surrogates
 from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
-from signet_sync.host.harness_settings.facts import DEPTH, Environ
+from signet_sync.host.harness_settings.facts import DEPTH
 from signet_sync.storage.durable import READ
 
 LINE_LIMIT = 64 * 1024 * 1024
@@ -44,24 +44,22 @@ class TranscriptSource(NamedTuple):
         return display(self.path) if self.path != fix_surrogates(self.path) else self.path
 
 
-def sources(harness: str, environ: Environ = os.environ, where: str | None = None) -> list[TranscriptSource]:
+def sources(harness: str, where: str | None = None) -> list[TranscriptSource]:
     """Returns every transcript of a harness, oldest change first, from its own folder or a file or folder (`where`).
 
     Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
     an unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
     """
-    return files(harness, environ, where)[0]
+    return files(harness, where)[0]
 
 
-def files(
-    harness: str, environ: Environ = os.environ, where: str | None = None
-) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
+def files(harness: str, where: str | None) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
     """Returns what `sources` does, and the paths of transcripts that are left out, each with the reason."""
     facts = registry.facts(harness)
     found: list[TranscriptSource] = []
     left: list[tuple[str, str]] = []
     if where is None:
-        places = [(os.path.join(home, one), one) for home in facts.homes(environ) for one in facts.folders]
+        places = [(os.path.join(home, one), one) for home in facts.homes(os.environ) for one in facts.folders]
         roots = list({(os.path.realpath(path), one, facts.depth): None for path, one in places})
     else:
         # A link is followed because a person named it; links below it are not.
@@ -126,9 +124,9 @@ def _find_oddity(path: str, status: os.stat_result) -> str:
     return "a sub-agent's file: it is part of another session" if _PART_OF_ANOTHER.search(path) else ""
 
 
-def list_installed(environ: Environ = os.environ) -> list[str]:
+def list_installed() -> list[str]:
     """Returns the harnesses whose folder exists on this machine, in the order of their names."""
-    return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(environ)))]
+    return [one for one in registry.names() if any(map(os.path.isdir, registry.facts(one).homes(os.environ)))]
 
 
 # ── one file ──

@@ -81,7 +81,7 @@ def bring(
         agent_for((), os.environ, settings.agents_projects)
     else:
         require_agent(agent)
-    sources, others = transcripts.files(harness, where=path)
+    sources, others = transcripts.files(harness, path)
     sources = [one for one in sources if since_ns <= one.mtime_ns and (until_ns is None or one.mtime_ns < until_ns)]
     skipped = [{"path": other, "reason": reason} for other, reason in ([] if since_ns else others)]
     idle = settings.capture_idle

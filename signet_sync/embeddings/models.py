@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,9 @@ class Model(ABC):
         """Ends what is being made, which then fails, so that the process can end."""
 
 
-def load(choice: MeaningChoice, environ: Mapping[str, str] = os.environ) -> Model:
+def load(choice: MeaningChoice) -> Model:
     """Returns the model that the settings choose, once it has answered. Raises `ConfigError`, `ProviderError`."""
-    return _Files(choice) if choice.folder else _Server(choice, environ)
+    return _Files(choice) if choice.folder else _Server(choice)
 
 
 class _Files(Model):
@@ -115,10 +115,14 @@ class _Server(Model):
     def stop(self) -> None:
         """Leaves a request to its own deadline."""
 
-    def __init__(self, choice: MeaningChoice, environ: Mapping[str, str]) -> None:
+    def __init__(self, choice: MeaningChoice) -> None:
         server = choice.server
         self._provider = HttpProvider(
-            endpoint=server.endpoint, model=server.model, timeout=0.0, key=key_of(server, environ), name=server.provider
+            endpoint=server.endpoint,
+            model=server.model,
+            timeout=0.0,
+            key=key_of(server, os.environ),
+            name=server.provider,
         )
         super().__init__(server.model, f"{server.provider} {server.model}")
 

@@ -40,9 +40,9 @@ _LONGEST_QUESTION = 1_000  # characters
 class Resident(threading.Thread):
     """Works until `stop`, beside the agent's other threads and after everything else on this machine."""
 
-    def __init__(self, database: str, settings: Callable[[], Settings], *, look: float = LOOK) -> None:
+    def __init__(self, database: str, settings: Callable[[], Settings]) -> None:
         super().__init__(name="meaning", daemon=True)
-        self._database, self._settings, self._look = database, settings, look
+        self._database, self._settings = database, settings
         self._ends = threading.Event()
         self._choice: MeaningChoice | None = None
         self._model: Model | None = None
@@ -71,7 +71,7 @@ class Resident(threading.Thread):
                 with closing(Database(self._database, create=False)) as database:
                     pause = self.work(database)
             except FileNotFoundError:
-                pause = self._look  # nothing is indexed yet
+                pause = LOOK  # nothing is indexed yet
             except Exception as error:  # noqa: BLE001 - a disk, a database, a server, a library
                 why = sentence_of(error) if isinstance(error, SignetSyncError) else str(error)
                 if why != self._trouble and not self._ends.is_set():
@@ -85,7 +85,7 @@ class Resident(threading.Thread):
             self._choice, self._model, self._held = None, None, None
             if self._settings().recall_meaning == "off" and store.state(database)[0]:
                 store.use_model(database, "")
-            return self._look
+            return LOOK
         from signet_sync.embeddings import models, vectors  # only where a model is named
 
         if choice != self._choice or self._model is None:
@@ -107,7 +107,7 @@ class Resident(threading.Thread):
             self._held = vectors.Held(model)
             logger.info("recall by meaning answers")
         self._held.read(database)
-        return self._look
+        return LOOK
 
     def _rows(self, model: Model, said: Sequence[tuple[int, str]]) -> bytes:
         """Returns the vectors of what a text says; none if the model refuses it. Raises `ProviderError`."""

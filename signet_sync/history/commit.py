@@ -96,7 +96,7 @@ def _holds_secret(path: str, raw: bytes) -> bool:
 
 
 def _next_tree(
-    git: pygit2.Repository, root: str, seen: Mapping[str, str], before: Entries, max_bytes: int
+    git: pygit2.Repository, root: str, seen: Mapping[str, str], before: Entries
 ) -> tuple[Entries, dict[str, str]]:
     """Returns what the next commit contains, each file as it is, as it was or not at all, and by path why not as it is.
 
@@ -109,7 +109,7 @@ def _next_tree(
     entries = {path: entry for path, entry in before.items() if not _OURS.fullmatch(path) or path.startswith(odd)}
     skipped: dict[str, str] = {}
     for path, why in sorted(seen.items()):
-        read = files.read(root, path, max_bytes) if not why else None
+        read = files.read(root, path, MAX_BYTES) if not why else None
         if isinstance(read, Found):
             oid = pygit2.hash(read.raw)
             if oid == before.get(path, (None, 0))[0]:
@@ -140,7 +140,6 @@ def commit(
     author: tuple[str, str],
     agent: tuple[str, str] | None = None,
     now_us: int,
-    max_bytes: int = MAX_BYTES,
 ) -> tuple[str | None, dict[str, str]]:
     """Commits what changed; `author` is name and address, `now_us` is microseconds.
 
@@ -164,7 +163,7 @@ def commit(
             index.read_tree(parent.tree)
         before = {entry.path: (entry.id, int(entry.mode)) for entry in index}
         seen = {path: why for path, why in _scan(root).items() if not first or path in BESIDE}
-        entries, skipped = _next_tree(git, root, seen, before, max_bytes)
+        entries, skipped = _next_tree(git, root, seen, before)
         index.clear()
         for path, (blob, mode) in entries.items():
             index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode(mode)))

@@ -99,10 +99,8 @@ def log(git: "pygit2.Repository", limit: int) -> list[CommitSummary]:
     return found
 
 
-def diff(
-    git: "pygit2.Repository", oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None
-) -> tuple[str, str]:
-    """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `limit` characters.
+def diff(git: "pygit2.Repository", oldest: str, *, visible: PatchFilter | None = None) -> tuple[str, str]:
+    """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `DIFF_LIMIT` characters.
 
     Beside the unified diff what was cut from it, empty for nothing. Uses only bytes: attributes and drivers of the
     repository have no effect. Secrets that others committed are redacted, control characters shown as escapes.
@@ -117,9 +115,9 @@ def diff(
     for number, change in enumerate(changes):
         path, patch = change.new_file.path, _make_patch(git, change)
         patch = patch if visible is None else visible(path, patch)
-        if len(text) + len(patch) > limit:
+        if len(text) + len(patch) > DIFF_LIMIT:
             left = f"{len(changes) - number:,} of {len(changes):,} changed files are not shown"
-            return text, f"cut after {limit:,} characters: {left}"
+            return text, f"cut after {DIFF_LIMIT:,} characters: {left}"
         text += patch
     return text, ""
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
 from typing import NamedTuple
 
 from signet_sync.errors import ProviderError, WorkspaceError, reason
@@ -53,18 +52,17 @@ class Spent(NamedTuple):
 class TokenBudget:
     """The record in a folder, and how many tokens a day may take."""
 
-    def __init__(self, folder: str, daily: int, clock: Callable[[], int] = now_us) -> None:
+    def __init__(self, folder: str, daily: int) -> None:
         self.path = os.path.join(folder, RECORD)
         self.daily = daily
         self._folder = folder
-        self._clock = clock
 
     def reserve(self, tokens: int) -> Reservation:
         """Sets tokens aside, durably, before they are sent.
 
         Raises `BudgetSpent`, which is logged, if they do not fit in what is left.
         """
-        today = day_of(self._clock())
+        today = day_of(now_us())
         try:
             with state_dir.token_lock(self._folder):
                 days = self._read()

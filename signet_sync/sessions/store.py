@@ -123,14 +123,14 @@ class SessionStatement(NamedTuple):
     line: int
 
 
-def statements(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionStatement]:
+def statements(database: Database, ref: SessionRef) -> list[SessionStatement]:
     """Returns what a session states, each at its first place, in the order of its artifacts."""
     rows = database.execute(
         # SQLite takes the other columns from the row with the least path.
         f"select s.id, s.kind, f.text, f.status, f.speaker, f.at_us, min(s.source_path), s.line from {STATEMENTS} s"
         " cross join statements f on f.agent_id = s.agent_id and f.id = s.id and f.newest = 1"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by s.id order by 7, 8, s.id limit ?",
-        (*ref[:3], limit),
+        " group by s.id order by 7, 8, s.id limit 50",
+        ref[:3],
     )
     return [SessionStatement(*row) for row in rows]

@@ -173,25 +173,22 @@ class SettingsRemark(NamedTuple):
         return f"{line}; the last good value or the default is used{'' if own else ', and no model is asked'}"
 
 
-def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[SettingsRemark]]:
+def hook_settings(root: Path) -> tuple[dict[str, Any], list[SettingsRemark]]:
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
     needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts", "context_notes")
-    layers = _Layers(root, environ, anyway=True, only=(*needed, "context_moments"))
+    layers = _Layers(root, anyway=True, only=(*needed, "context_moments"))
     values = layers.merge()
     return values, [remark for remark in layers.remarks if remark.broken]
 
 
 def load(
-    root: Path,
-    *,
-    environ: Mapping[str, str] = os.environ,
-    anyway: bool = False,
+    root: Path, *, environ: Mapping[str, str] = os.environ, anyway: bool = False
 ) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
     Raises `ConfigError` with the file, the key and the allowed values for what a person set; with `anyway` nothing.
     """
-    layers = _Layers(root, environ, anyway=anyway)
+    layers = _Layers(root, anyway=anyway, environ=environ)
     values = layers.merge()
     values |= _CAUTION if layers.doubtful else {}
     settings = Settings(**values)
@@ -204,9 +201,9 @@ def load(
     return settings, layers.remarks
 
 
-def list_broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[SettingsRemark]:
+def list_broken_values(root: Path) -> list[SettingsRemark]:
     """Lists what cannot be used in the workspace's own file; the person's settings are not examined."""
-    layers = _Layers(root, environ, anyway=True)
+    layers = _Layers(root, anyway=True)
     layers.read_file(_OF_WORKSPACE)
     return [remark for remark in layers.remarks if remark.broken]
 
@@ -219,15 +216,13 @@ class KnownSetting(NamedTuple):
     origin: str
 
 
-def list_settings(
-    root: Path, environ: Mapping[str, str] = os.environ
-) -> tuple[list[KnownSetting], list[SettingsRemark]]:
+def list_settings(root: Path) -> tuple[list[KnownSetting], list[SettingsRemark]]:
     """Returns every setting in order, and what of them could not be used."""
-    settings, remarks = load(root, environ=environ, anyway=True)
-    layers = _Layers(root, environ, anyway=True)
+    settings, remarks = load(root, anyway=True)
+    layers = _Layers(root, anyway=True)
     origins = dict.fromkeys(layers.read_file(_OF_WORKSPACE), WORKSPACE_FILE)
-    origins |= dict.fromkeys(layers.read_file(_OF_USER), user_file(environ))
-    origins |= {f.name: environment_name(f) for f in ALL_SETTINGS if environment_name(f) in environ}
+    origins |= dict.fromkeys(layers.read_file(_OF_USER), user_file())
+    origins |= {f.name: environment_name(f) for f in ALL_SETTINGS if environment_name(f) in os.environ}
     known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in ALL_SETTINGS]
     return known, remarks
 
@@ -269,10 +264,10 @@ def join_remarks(remarks: Iterable[SettingsRemark]) -> str:
     return f"{display(str(broken[0]))}{more}: signet-sync doctor" if broken else ""
 
 
-def file_states(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object, ...]:
+def file_states(root: Path) -> tuple[object, ...]:
     """Returns what changes when one of the two files changes."""
     found: list[object] = [None, None]
-    for at, (path, look) in enumerate(((os.path.join(root, WORKSPACE_FILE), os.lstat), (user_file(environ), os.stat))):
+    for at, (path, look) in enumerate(((os.path.join(root, WORKSPACE_FILE), os.lstat), (user_file(), os.stat))):
         with suppress(OSError, ValueError):
             status = look(path)
             found[at] = (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns)
@@ -289,7 +284,7 @@ def last_good_values(
     """
     from signet_sync.text.sanitizer import sanitize_line
 
-    layers = _Layers(root, environ, anyway=True, kept=kept)
+    layers = _Layers(root, anyway=True, environ=environ, kept=kept)
     good: dict[str, object] = {}
     for layer in (_OF_WORKSPACE, _OF_USER):
         found = layers.read_file(layer)
@@ -316,9 +311,9 @@ class _Layers:
     def __init__(
         self,
         root: Path,
-        environ: Mapping[str, str],
         *,
         anyway: bool,
+        environ: Mapping[str, str] = os.environ,
         only: tuple[str, ...] = (),
         kept: Mapping[str, object] | None = None,
     ) -> None:

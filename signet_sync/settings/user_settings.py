@@ -6,7 +6,6 @@ import os
 import stat
 import tempfile
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
 from signet_sync.errors import ConfigError
@@ -17,14 +16,14 @@ from signet_sync.storage.locations import user_file
 DEFAULT = "default"  # a value that stands for none
 
 
-def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.environ) -> tuple[str, object]:
+def set_value(root: str, key: str, text: str) -> tuple[str, object]:
     """Writes a value, or takes it out for `DEFAULT`, if all settings can be used then; returns the file and the value.
 
     Raises `UsageError` for an unknown key, `ConfigError` for a value, or a file, that cannot be used.
     """
     field = model.require_setting(key)
     value = None if text == DEFAULT else model.parse(field, text, key)
-    path = user_file(environ)
+    path = user_file()
     target = os.path.realpath(path)  # many people keep the file elsewhere, and link it
     before, mode = "", 0o600
     try:
@@ -41,7 +40,7 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
         with open(trial, "w", encoding="utf-8", newline="") as file:
             file.write(after)
         try:
-            model.load(root, environ={**environ, "SIGNET_CONFIG": trial})
+            model.load(root, environ={**os.environ, "SIGNET_CONFIG": trial})
         except ConfigError as error:
             message = f"nothing was written, because then {error.message}"
             where = path if error.path in (None, trial) else error.path

@@ -65,9 +65,9 @@ def sync_folder(path: str) -> None:
     sync_path(path, FOLDER)
 
 
-def sync_path(path: str, flags: int = READ, *, dir_fd: int | None = None) -> None:
+def sync_path(path: str, flags: int = READ) -> None:
     """Opens a path with these flags and syncs it. Raises `OSError`."""
-    handle = os.open(path, flags, dir_fd=dir_fd)
+    handle = os.open(path, flags)
     try:
         sync_descriptor(handle)
     finally:

@@ -98,10 +98,10 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(_platform_folder(environ, "XDG_CONFIG_HOME", "~/.config"), "config.toml")
 
 
-def has_settings(root: str, environ: Mapping[str, str] = os.environ) -> bool:
+def has_settings(root: str) -> bool:
     """Returns whether anything may be set, unread: a settings file exists, or a variable that is no location."""
-    named = any(name.startswith("SIGNET_") and name not in _PLACES for name in environ)
-    return named or os.path.lexists(os.path.join(root, SETTINGS)) or os.path.lexists(user_file(environ))
+    named = any(name.startswith("SIGNET_") and name not in _PLACES for name in os.environ)
+    return named or os.path.lexists(os.path.join(root, SETTINGS)) or os.path.lexists(user_file())
 
 
 def base(environ: Mapping[str, str] = os.environ) -> str:

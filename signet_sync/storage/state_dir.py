@@ -90,15 +90,15 @@ def remains(folder: StateFolder) -> tuple[str, str]:
     return folder.path, f"{folder.path}.ejected"
 
 
-def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.environ) -> bool:
+def discard(folder: StateFolder, real: str) -> bool:
     """Deletes a workspace's state folder with all that it holds; False if there was none.
 
     It is renamed first: what a crash leaves of it is no workspace's state, and is deleted by the next call. Links are
     not followed. Raises `WorkspaceError` if it is not known to belong to this workspace, `OSError`.
     """
     place, begun = remains(folder)
-    known = (locations.read_id(real), os.path.basename(locations.locate_by_path(base(environ), real).path))
-    if os.path.dirname(place) != base(environ) or os.path.basename(place) not in known:
+    known = (locations.read_id(real), os.path.basename(locations.locate_by_path(base(), real).path))
+    if os.path.dirname(place) != base() or os.path.basename(place) not in known:
         raise WorkspaceError("the state folder is not this workspace's", path=place, hint="nothing of it was deleted")
     require_own(folder, real)
     found = False
@@ -282,10 +282,10 @@ def token_lock(where: str) -> AbstractContextManager[None]:
     return _hold(where, _TOKENS, 5.0, "another process holds the record of tokens")
 
 
-def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
+def session_lock(folder: StateFolder, token: str) -> AbstractContextManager[None]:
     """Locks the manifests of a session for one writer (sessions share 1,024 locks by their tokens)."""
     message = "another program is writing this session's manifest"
-    return _hold(folder.locks, f"session-{token[:2]}.lock", timeout, message)
+    return _hold(folder.locks, f"session-{token[:2]}.lock", 10.0, message)
 
 
 @contextmanager

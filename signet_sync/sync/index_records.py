@@ -140,10 +140,8 @@ class Change:
 
     __slots__ = ("agents", "days", "derived", "paths", "sources")
 
-    def __init__(
-        self, sources: Iterable[Source] = (), agents: Iterable[str] = (), days: Iterable[tuple[str, str]] = ()
-    ) -> None:
-        self.sources, self.agents, self.days = set(sources), set(agents), set(days)
+    def __init__(self, sources: Iterable[Source] = (), agents: Iterable[str] = ()) -> None:
+        self.sources, self.agents, self.days = set(sources), set(agents), set[tuple[str, str]]()
         self.paths: set[str] = set()
         self.derived = 0
 

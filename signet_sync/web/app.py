@@ -66,31 +66,24 @@ _REFUSED = {
 _LARGEST = 1 << 18  # bytes of a form
 
 
-def make(
-    site: Site,
-    token: str | Keys,
-    port: int,
-    *,
-    listed: list[Listed] = VIEWS,
-    read_only: bool = False,
-) -> ASGIApp:
-    """Returns the application behind its guard; `listed` replaces our views."""
+def make(site: Site, token: str | Keys, port: int, *, read_only: bool = False) -> ASGIApp:
+    """Returns the application behind its guard."""
     keys = Keys(token) if isinstance(token, str) else token
     acting = None if read_only else Acting(ACTIONS, FormTokens(keys.cookie))
-    return BrowserGuard(_Pages(site, listed, acting).app, keys, port, read_only=read_only)
+    return BrowserGuard(_Pages(site, acting).app, keys, port, read_only=read_only)
 
 
 class _Pages:
     """Answers requests for one site."""
 
-    def __init__(self, site: Site, listed: list[Listed], acting: Acting | None) -> None:
+    def __init__(self, site: Site, acting: Acting | None) -> None:
         self._site = site
         self._templates = formatting.environment(os.path.join(_HERE, "templates"))
         self._limiter = CapacityLimiter(_AT_ONCE)
         self._waiting = CapacityLimiter(_AT_ONCE)  # forms wait for their action, and must not keep views waiting
         self._paths = {"static": "/static/{path}"}
-        if acting is not None:
-            listed = [*listed, (f"{FORMS}{{action}}", "do", acting.confirm)]
+        asking = [] if acting is None else [(f"{FORMS}{{action}}", "do", acting.confirm)]
+        listed = [*VIEWS, *asking]
         self._paths |= {name: path for path, name, _ in listed}
         routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
         if acting is not None:
@@ -177,7 +170,7 @@ class _Pages:
         """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
         line = f"unexpected {type(error).__name__}; see the terminal of signet-sync ui"
-        return Response(formatting.plain_page("signet-sync", [line]), 500, media_type="text/html")
+        return Response(formatting.plain_page([line]), 500, media_type="text/html")
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -103,13 +103,13 @@ def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
 
 
-def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
+def plain_page(lines: Iterable[str], *, head: str = "") -> str:
     """Returns a page without templates and styles, for clients without access to them; `head` is HTML."""
     shown = "".join(f"<p>{escape(line)}</p>" for line in lines if line)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title></head>'
-        f"<body><h1>{escape(title)}</h1>{shown}</body></html>"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>signet-sync</title></head>'
+        f"<body><h1>signet-sync</h1>{shown}</body></html>"
     )
 
 

@@ -118,7 +118,7 @@ class BrowserGuard:
         if request.is_ours:
             return HTMLResponse(status_code=303, headers=headers | {"Location": place})
         body = f'<meta http-equiv="refresh" content="0; url={formatting.escape(place)}">'
-        return HTMLResponse(formatting.plain_page("signet-sync", [], head=body), headers=headers)
+        return HTMLResponse(formatting.plain_page([], head=body), headers=headers)
 
 
 class _Request(Request):
@@ -173,7 +173,7 @@ def _same(given: str, ours: str) -> bool:
 
 
 def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None, *, hint: str = "") -> HTMLResponse:
-    return HTMLResponse(formatting.plain_page("signet-sync", [message, hint]), status, headers)
+    return HTMLResponse(formatting.plain_page([message, hint]), status, headers)
 
 
 def _add_headers(send: Send) -> Send:

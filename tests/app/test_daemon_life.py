@@ -17,7 +17,6 @@ from agents import Inside, Session, heartbeat, manager, page, status, until
 from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus
-from signet_sync.app.heartbeat import Notifier
 from signet_sync.sync import engine
 
 quick = agents.quick
@@ -103,12 +102,13 @@ def test_signs_of_life_come_from_the_loop_that_works(
 
     monkeypatch.setattr(engine, "run_pass", hanging)
     with manager(tmp_path) as (address, heard):
-        notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"})
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
 
         def beats() -> int:
             return sum(text == "WATCHDOG=1" for _, text in heard())
 
-        with Inside(vault, notifier=notifier) as agent:
+        with Inside(vault) as agent:
             agent.wait("watching")
             first = beats()
             until(lambda: beats() > first + 3, "alive")

@@ -84,5 +84,5 @@ def write(
 
 def read(harness: str, path: Path) -> Conversation:
     """What is read of a file with one session."""
-    (source,) = transcripts.sources(harness, {}, str(path))
+    (source,) = transcripts.sources(harness, str(path))
     return capture.read(source)

@@ -196,7 +196,7 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
         "call", "bash", {"command": "git commit -m 'Five tries'"}, "[main 1f2e3d4] Five tries\n 1 file changed"
     )
     os.utime(harness_samples.write(harness, home, [*TALK, edit, commit, TALK[-1]]), (1.7e9, 1.7e9))
-    assert transcripts.list_installed({"HOME": str(home)}) == [harness]
+    assert transcripts.list_installed() == [harness]
     for written in (1, 0):
         assert len(vault.call("import", harness, "--json").json["segments"]) == written
     assert vault.hits("retry", "loop", "give")
@@ -379,18 +379,17 @@ def test_no_input_raises(harness: str, tmp_path: Path, data: st.DataObject, name
     assert_sound(registry.reader(harness)(session, rows))
 
 
-def test_hooks_go_in_and_out(vault: Vault, tmp_path: Path, harness: str) -> None:
+def test_hooks_go_in_and_out(vault: Vault, harness: str) -> None:
     require_hooks(harness)
-    environ = {"HOME": str(tmp_path / "person"), "PATH": os.environ["PATH"]}
-    root, place = str(vault.root), registry.settings(harness).path(environ)
+    root, place = str(vault.root), registry.settings(harness).path(os.environ)
 
     def condition() -> Condition:
-        return hooks_install.conditions(root, [harness], environ)[0]
+        return hooks_install.conditions(root, [harness])[0]
 
     assert not condition().is_installed
-    (done,) = hooks_install.install(root, [harness], now=NOW, environ=environ)
+    (done,) = hooks_install.install(root, [harness], now=NOW)
     assert done.error is None and condition().is_installed
     assert (condition().missing, condition().problems) == ((), ())
     assert "signet_sync" in Path(place).read_text()
-    hooks_install.uninstall(root, [harness], environ=environ)
+    hooks_install.uninstall(root, [harness])
     assert not Path(place).exists() and not condition().is_installed

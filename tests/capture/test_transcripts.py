@@ -20,9 +20,11 @@ from signet_sync.errors import HarnessError, UsageError
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path, monkeypatch):
     folder = tmp_path / "person"
     folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CONFIG_HOME")
     return folder
 
 
@@ -34,7 +36,7 @@ def put(path: Path, text: str = '{"type":"user"}\n', *, at: int = 1_000) -> Path
 
 
 def found(harness: str, home: Path, **options) -> list[str]:
-    return [os.path.relpath(s.path, home) for s in sources(harness, {"HOME": str(home)}, **options)]
+    return [os.path.relpath(s.path, home) for s in sources(harness, **options)]
 
 
 def database(path: Path, *sessions: str) -> apsw.Connection:
@@ -60,17 +62,17 @@ def database(path: Path, *sessions: str) -> apsw.Connection:
 # ── where transcripts are ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_each_folder_of_claude_code_is_read_once(home):
+def test_each_folder_of_claude_code_is_read_once(home, monkeypatch):
     for place in (".claude", ".config/claude"):
         put(home / place / f"projects/-x/{place[-6:]}.jsonl")
-    environ = {"HOME": str(home)}
-    assert len(list(sources("claude-code", environ))) == 2
-    assert list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": str(home / "none")})) == []
-    both = f"{home}/none, {home}/.claude,{home}/.config/claude"
-    assert len(list(sources("claude-code", environ | {"CLAUDE_CONFIG_DIR": both}))) == 2
+    assert len(sources("claude-code")) == 2
+    for folders, count in ((f"{home}/none", 0), (f"{home}/none, {home}/.claude,{home}/.config/claude", 2)):
+        with monkeypatch.context() as moved:
+            moved.setenv("CLAUDE_CONFIG_DIR", folders)
+            assert len(sources("claude-code")) == count
     (home / ".config/claude/projects").rename(home / "moved")
     (home / ".config/claude/projects").symlink_to(home / ".claude/projects")
-    assert len(list(sources("claude-code", environ))) == 1
+    assert len(sources("claude-code")) == 1
 
 
 def test_each_harness_is_found_in_its_own_folder(home):
@@ -90,7 +92,7 @@ def test_each_harness_is_found_in_its_own_folder(home):
         "gemini": ["session-2026-03-28T22-34-abcd.jsonl"],
     }  # fmt: skip
     assert {harness: [Path(path).name for path in found(harness, home)] for harness in expected} == expected
-    assert list_installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
+    assert list_installed() == ["claude-code", "codex", "gemini", "openclaw"]
     # Files of sub-agents are no sessions wherever they are.
     named = found("claude-code", home, where=str(home / ".claude/projects"))
     assert [Path(path).name for path in named] == ["bbbb.jsonl", "aaaa.jsonl"]
@@ -100,11 +102,12 @@ def test_each_harness_is_found_in_its_own_folder(home):
     ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
     ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"), ("opencode", "XDG_DATA_HOME", "opencode/opencode.db"),
 ])  # fmt: skip
-def test_a_moved_folder_is_honoured(home, harness, variable, below):
-    path, environ = home / "moved" / below, {"HOME": str(home), variable: str(home / "moved")}
+def test_a_moved_folder_is_honoured(home, monkeypatch, harness, variable, below):
+    path = home / "moved" / below
+    monkeypatch.setenv(variable, str(home / "moved"))
     database(path, "ses_a").close() if harness == "opencode" else put(path)
-    assert [s.path for s in sources(harness, environ)] == [str(path)]
-    assert list_installed(environ) == [harness]
+    assert [s.path for s in sources(harness)] == [str(path)]
+    assert list_installed() == [harness]
 
 
 def test_links_and_odd_files_are_passed_over_but_a_store_that_is_itself_a_link(home):
@@ -144,7 +147,7 @@ def test_a_named_file_or_folder(home):
 def test_what_cannot_be_read_is_an_error_with_a_hint(home, harness, where, error):
     os.mkfifo(home / "pipe")
     with pytest.raises(error) as caught:
-        sources(harness, {"HOME": str(home)}, str(home / where))
+        sources(harness, str(home / where))
     if error is HarnessError:
         assert (caught.value.code, caught.value.exit_code) == ("transcript-unreadable", 2)
         assert caught.value.hint and caught.value.path
@@ -188,7 +191,7 @@ def test_sessions_are_read_while_opencode_runs_and_no_byte_changes(home):
     assert (path.parent / "opencode.db-wal").stat().st_size > 0  # of that session all stands in the log
     before = path.read_bytes()
     for where in (None, str(path.parent), str(path)):
-        listed = sources("opencode", {"HOME": str(home)}, where)
+        listed = sources("opencode", where)
         assert [(s.session_id, s.path) for s in listed] == [("ses_b", str(path)), ("ses_a", str(path))]
     session, messages = read_session(str(path), "ses_a")
     assert session["directory"] == "/home/u/lantern"

@@ -19,7 +19,6 @@ class HistoryVault:
 
     def __init__(self, root):
         self.root = Path(root)
-        self.limits = {}
         self.now = NOW
         self.root.mkdir(exist_ok=True)
 
@@ -51,15 +50,15 @@ class HistoryVault:
         self.now += 1_000_000
         given = {"subject": subject, "body": body, "author": author, "now_us": self.now}
         with self.opened() as git:
-            return history_commit.commit(git, str(self.root), **given, **self.limits)
+            return history_commit.commit(git, str(self.root), **given)
 
     def log(self, limit=10):
         with self.opened() as git:
             return history_log.log(git, limit)
 
-    def diff(self, oldest, **given):
+    def diff(self, oldest):
         with self.opened() as git:
-            return history_log.diff(git, str(git.revparse_single(oldest).id), **given)
+            return history_log.diff(git, str(git.revparse_single(oldest).id))
 
     def data(self, path, revision="HEAD"):
         """A file as a commit has it."""

@@ -140,9 +140,9 @@ def test_a_file_with_a_secret_is_not_committed(past):
 
 
 @pytest.mark.parametrize("trouble", ["too-large", "secret", "unreadable", "not-a-file"])
-def test_a_tracked_file_that_is_skipped_keeps_its_last_version(past, trouble):
+def test_a_tracked_file_that_is_skipped_keeps_its_last_version(past, monkeypatch, trouble):
     """Growing past the limit is no deletion; nor is anything else that keeps us from a file."""
-    past.limits = {"max_bytes": 1000}
+    monkeypatch.setattr(commit, "MAX_BYTES", 1000)
     target = past.put("memory/a.md", "one\n")
     past.put("memory/b.md")
     past.commit()

@@ -16,6 +16,7 @@ from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: 
 from signet_sync.errors import ProviderError
 from signet_sync.formats.ids import MODEL_MARK
 from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.llm import token_budget
 from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
 from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, prompt_tokens, read_spent
@@ -50,8 +51,9 @@ def log():
 
 
 @pytest.fixture
-def budget(tmp_path, clock):
-    return TokenBudget(str(tmp_path / "state"), 1000, clock)
+def budget(tmp_path, monkeypatch, clock):
+    monkeypatch.setattr(token_budget, "now_us", clock)
+    return TokenBudget(str(tmp_path / "state"), 1000)
 
 
 def days_of(budget):

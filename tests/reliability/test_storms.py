@@ -166,8 +166,11 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
     vault.root.rename(vault.root.parent / "aside")
     vault.root.mkdir()
     try:
-        days = {("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")}
-        change = Change(agents={"default"}, days=days if what == "ledger" else set())
+        change = Change(agents={"default"})
+        if what == "ledger":
+            change.days |= {
+                ("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")
+            }
         touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
         run = Pass(work, Request(now_us(), touched), Outcome(change=change))
         publish(run, work.pipeline.publishers)

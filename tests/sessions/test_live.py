@@ -447,7 +447,7 @@ def test_what_was_taken_back_is_gone(vault: Vault, talk: TranscriptBuilder) -> N
     assert found(vault, "question3word")
     with vault.database() as database:
         kept = live.transcript(database, "default", SESSION, SESSION)
-    (source,) = transcripts.sources("claude-code", where=str(talk.path))
+    (source,) = transcripts.sources("claude-code", str(talk.path))
     words = [e.text for e in capture.read(source).entries if e.kind in ("user", "assistant")]
     assert [turn.content for turn in kept] == words
 

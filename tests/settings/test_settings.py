@@ -179,7 +179,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert not found.history_enabled
     assert found.recall_retention_days == 0.0
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
-    assert model.list_broken_values(str(root), environ) == []
+    assert model.list_broken_values(str(root)) == []
 
 
 # --- the user file --------------------------------------------------------------------------------------------------

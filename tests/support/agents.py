@@ -25,7 +25,6 @@ from workbench import ROOT, Vault
 from signet_sync.app import daemon, scheduler
 from signet_sync.app import heartbeat as app_heartbeat
 from signet_sync.app.daemon import Daemon, Installation
-from signet_sync.app.heartbeat import Notifier
 from signet_sync.app.scheduler import Scheduler
 from signet_sync.formats.timestamps import instant_of, iso
 from signet_sync.settings.model import SettingsRemark
@@ -209,10 +208,8 @@ class Inside(Daemon):
 
     kind = Counted
 
-    def __init__(
-        self, vault: Vault, *, notifier: Notifier | None = None, ours: Installation | None = None, **own: float
-    ) -> None:
-        super().__init__(str(vault.root), notifier=notifier, ours=ours)
+    def __init__(self, vault: Vault, *, ours: Installation | None = None, **own: float) -> None:
+        super().__init__(str(vault.root), ours=ours)
         self.vault = vault
         self.own: dict[str, Any] = {"debounce": 0.05, "settle_seconds": 0.5, **own}
         self.passes: list[Any] = []

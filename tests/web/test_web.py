@@ -23,8 +23,8 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from ui_pages import ADDRESS, PORT, TOKEN, asked, site, stranger, visitor
 
-from signet_sync.web import formatting, overview
-from signet_sync.web.app import VIEWS, make
+from signet_sync.web import app, formatting, overview
+from signet_sync.web.app import make
 from signet_sync.web.link_targets import sections
 from signet_sync.web.markdown import Links
 from signet_sync.web.request import ViewRequest, WebPage
@@ -166,8 +166,9 @@ def unreadable(ask: ViewRequest) -> WebPage:
     raise PermissionError(13, "Permission denied", "/somewhere/<b>")
 
 
-def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, capfd: pytest.CaptureFixture[str]) -> None:
-    someone = visitor(vault.root, listed=[*VIEWS[:3], ("/failing", "failing", failing)])
+def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "VIEWS", [*app.VIEWS[:3], ("/failing", "failing", failing)])
+    someone = visitor(vault.root)
     another = stranger(vault.root)
     answers = {
         200: someone.get("/"),
@@ -195,8 +196,9 @@ def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, capfd: pytes
 # ── errors ──
 
 
-def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
-    someone = visitor(vault.root, listed=[*VIEWS[:3], ("/unreadable", "unreadable", unreadable)])
+def test_errors_say_what_happened_and_what_to_do(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "VIEWS", [*app.VIEWS[:3], ("/unreadable", "unreadable", unreadable)])
+    someone = visitor(vault.root)
     missing = someone.get("/nowhere")
     assert "There is nothing at this address." in missing.text and 'href="/page"' not in missing.text
     unknown = someone.get("/?agent=nobody")

@@ -40,11 +40,10 @@ class Installation:
     `chosen` is the database if it is not the one of the state folder; `now` is in seconds since 1970.
     """
 
-    def __init__(self, root: str, database: str, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, root: str, database: str) -> None:
         self.root = root
         self.database = database
-        self.environ = environ
-        self.folder = state_dir.locate(root, environ)
+        self.folder = state_dir.locate(root)
         self.chosen = None if database == self.folder.database else database
         self.now = time.time()
 
@@ -56,8 +55,8 @@ class Installation:
 
     def command(self, words: str) -> str:
         """Returns a command line that can be pasted into a shell; names workspace and database only if necessary."""
-        place = [] if self.root == locate_workspace(None, self.environ) else ["--workspace", self.root]
-        if self.chosen is not None and not self.environ.get("SIGNET_DB"):
+        place = [] if self.root == locate_workspace(None) else ["--workspace", self.root]
+        if self.chosen is not None and not os.environ.get("SIGNET_DB"):
             place += ["--db", self.chosen]
         return f"{shlex.join(['signet-sync', *place])} {words}"
 
@@ -69,7 +68,7 @@ class Installation:
     @cached_property
     def settings(self) -> Settings:
         """Returns the settings; problems with them are a finding of their own."""
-        return model.load(self.root, environ=self.environ, anyway=True)[0]
+        return model.load(self.root, anyway=True)[0]
 
     @cached_property
     def alive(self) -> bool:
@@ -96,7 +95,7 @@ class Installation:
     @cached_property
     def units(self) -> list[ServiceState]:
         """Returns all our units on this machine."""
-        return service.list_installed(self.environ)
+        return service.list_installed()
 
     @property
     def unit(self) -> ServiceState | None:
@@ -113,7 +112,7 @@ class Installation:
             return restart
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
-        can_have = self.chosen is None and unit is None and service.manager().answers(self.environ)
+        can_have = self.chosen is None and unit is None and service.manager().answers(os.environ)
         return self.command("service install" if can_have else "run")
 
 
@@ -141,9 +140,9 @@ def span(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} seconds"
 
 
-def fine(name: str, message: str, remedy: str = "") -> Finding:
-    """Makes a finding without a problem; a `remedy` is only advice."""
-    return Finding(name, "ok", message, remedy)
+def fine(name: str, message: str) -> Finding:
+    """Makes a finding without a problem."""
+    return Finding(name, "ok", message)
 
 
 def warning(name: str, message: str, remedy: str) -> Finding:

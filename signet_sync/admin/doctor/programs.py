@@ -72,7 +72,7 @@ def service(target: Installation) -> list[Finding]:
     unit = target.unit
     if unit is not None:
         return [_own(target, unit)]
-    if not host_service.manager().answers(target.environ):
+    if not host_service.manager().answers(os.environ):
         return [fine("service", "neither systemd nor launchd answers here; signet-sync run is started by hand")]
     if target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
         words = "no service is installed for this workspace: after the next start of the machine no agent runs"
@@ -88,7 +88,7 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
         return warning(
             "service", f"{unit.name}: it is unknown whether it runs", host_service.manager().restart_command(unit)
         )
-    if "SSH_CONNECTION" in target.environ and systemd.is_lingering(target.environ) is False:
+    if "SSH_CONNECTION" in os.environ and systemd.is_lingering(os.environ) is False:
         words = f"{unit.name} ends when you log out"
         return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
     return fine("service", unit.name)
@@ -105,7 +105,7 @@ _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "sourc
 def harness(target: Installation) -> list[Finding]:
     """Reports every harness that delivers its sessions, and what prevents it."""
     try:
-        found = hooks_install.conditions(target.root, registry.hooked(), target.environ)
+        found = hooks_install.conditions(target.root, registry.hooked())
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
     plugged = [condition for condition in found if condition.events or condition.server is not None]
@@ -132,7 +132,7 @@ def _finding(target: Installation, condition: Condition, one: HarnessProblem) ->
 
 
 def _check_switches(target: Installation) -> list[Finding]:
-    named = [name for name in GUARDS if target.environ.get(name, "0") not in ("", "0")]
+    named = [name for name in GUARDS if os.environ.get(name, "0") not in ("", "0")]
     return [warning("hooks-off", f"{name} is set: hooks that inherit it do nothing", f"unset {name}") for name in named]
 
 
@@ -146,7 +146,7 @@ def _try_hooks(target: Installation, names: Sequence[str]) -> list[Finding]:
     for name in names:
         words = hooks_install.program_for(target.root).hook(name)
         began = time.monotonic()
-        wrong = _call_hook([*words, "--strict"], {**target.environ})
+        wrong = _call_hook([*words, "--strict"], {**os.environ})
         slowest = max(slowest, time.monotonic() - began)
         again = f"echo {shlex.quote(json.dumps(_SESSION_START))} | {shlex.join(words)} --strict"
         if wrong:
@@ -183,7 +183,7 @@ def _call_hook(words: Sequence[str], environ: dict[str, str]) -> str:
 def model(target: Installation) -> list[Finding]:
     """Checks that the configured language model can be called; nothing is sent to it."""
     try:
-        provider = provider_choice.provider_for(target.settings, target.environ)
+        provider = provider_choice.provider_for(target.settings, os.environ)
     except SignetSyncError as error:
         return [warning("language-model", f"none is used: {error.message}", error.hint)]
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:

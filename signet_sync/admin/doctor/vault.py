@@ -138,9 +138,9 @@ def kind_of(path: str) -> str:
 
 def settings(target: Installation) -> list[Finding]:
     """Checks that every setting is known and in range."""
-    _, remarks = model.load(target.root, environ=target.environ, anyway=True)
+    _, remarks = model.load(target.root, anyway=True)
     rename = f"correct its name in {os.path.join(target.root, SETTINGS)}, or remove the line"
-    move = f"move it to {user_file(target.environ)}"
+    move = f"move it to {user_file()}"
     return [
         problem("settings", str(remark), remark.hint)
         if remark.broken

@@ -158,17 +158,17 @@ def _is_ours(text: str, start: int) -> bool:
     )
 
 
-def cut_middle(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
-    """Returns beginning and end of a text longer than `limit`, and how many characters between them were left out.
+def cut_middle(text: str) -> tuple[str, int]:
+    """Returns beginning and end of a text beyond `RESULT_LIMIT`, and how many characters between them were left out.
 
     The text is sanitized before it is cut, since half a secret is no longer recognised as one.
     """
-    if len(text) <= limit:
+    if len(text) <= RESULT_LIMIT:
         return text, 0
     text = sanitize_transcript_v2(text)
-    if len(text) <= limit:
+    if len(text) <= RESULT_LIMIT:
         return text, 0
-    half = limit // 2
+    half = RESULT_LIMIT // 2
     return f"{text[:half]}\n{text[-half:]}", len(text) - 2 * half
 
 
