@@ -36,11 +36,10 @@ def private_folder(path: str) -> None:
     """
     if os.path.isdir(path):
         return
-    parent = os.path.dirname(path)
-    if parent:
-        private_folder(parent)
+    parent = os.path.dirname(path) or "."
+    private_folder(parent)
     os.makedirs(path, mode=0o700, exist_ok=True)
-    sync_folder(parent or ".")
+    sync_folder(parent)
 
 
 def sync_descriptor(descriptor: int) -> None:

@@ -148,7 +148,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     with database.transaction():
         read_and_write(writing, present, judging, known)
         _drop(writing, *_judge_gone(inner, sorted(known.keys() - present), judging, set()), known)
-        _links(run, moved.change, whole=False)
+        _links(run, moved.change)
         moved.change.agents |= violations.follow_verdicts(database, run.now_iso)
         move(run, moved.change)
     run.outcome.change.add(moved.change)
@@ -231,7 +231,7 @@ def _write(
             for conclude in filter(None, conclusions):
                 conclude()
         # 5. Links and violations follow the verdicts.
-        _links(run, change, whole=whole)
+        _links(run, change)
         if request.accept_removals:
             paths = [path for path in violations.list_sealed_paths(database) if path in judging.accepted_gone]
             violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
@@ -297,12 +297,10 @@ def _judge_gone(
     return dropped, vanished
 
 
-def _links(run: Pass, change: Change, *, whole: bool) -> None:
+def _links(run: Pass, change: Change) -> None:
     """Updates which links are broken, if a source or a target moved, or in a full pass anything."""
-    if not change.paths and not whole:
-        return
     targets = None
-    if not run.outcome.full and not whole:
+    if not run.outcome.full:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
     missing = artifacts.list_unresolved_targets(run.database, targets)
     broken = [target for target in missing if not files.exists(run.workspace.root, target)]

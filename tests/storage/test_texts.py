@@ -92,6 +92,19 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
     plain.close()
 
 
+def test_what_is_said_side_by_side_is_found_by_words_of_both_up_to_a_length() -> None:
+    talk = f"Alpha.\n\n## User\n\nBeta.\n\n## Assistant\n\n{'gamma ' * 99}\n\n## User\n\nDelta.\n"
+    sentence = "In lantern epsilon bounded the retry loop of src/queue.py so that it ends."
+    database = Database(":memory:")
+    made.fill(
+        database,
+        made.judged(dict([made.transcript(body=talk), made.summary(memory_sentence=sentence, body="Zeta.\n")])),
+    )
+    for pair, rows in {"alpha beta": 1, "beta gamma": 0, "gamma delta": 0, "epsilon zeta": 0}.items():
+        assert database.value("select count(*) from said where said match ?", (pair,)) == rows, pair
+    database.close()
+
+
 def test_only_a_text_that_the_sanitizer_changed_and_a_manifest_stand_in_their_rows(vault: Vault) -> None:
     with vault.database() as database:
         left = {path for (path,) in database.execute(LEFT_TO_SEALS)}
@@ -108,10 +121,13 @@ def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vaul
     """Its name carries another token than the tombstone's: only the verdict tells."""
     keyed = numbered(4) | {"session_key": "agent:main:main"}
     vault.put(made.session(**keyed))
+    name, _ = broken = made.compaction(**keyed | {"content_sha256": "0" * 64})  # it is invalid, and has no row
+    vault.put(broken)
     vault.reindex()
     stone = made.tombstone(token=made.token_for(session_id=keyed["session_id"]), session_ids=(keyed["session_id"],))
     vault.put(stone, "memory/tombstones")
     vault.reindex()
+    assert not (vault.memory / name).exists()
     with vault.database(readonly=False) as database:
         assert not [word for word in words(database) if "number4" in word]
         is_whole(database)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import artifacts_fixture as made
 import pytest
 from crash_runner import KILLED, forked
 from workbench import NOW, Vault, numbered
@@ -21,7 +22,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.statements import word_files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync import deriving, engine, reading
+from signet_sync.sync import deriving, engine, indexing, reading
 from signet_sync.sync.engine import defer_pages, index_paths, run_pass, work_off
 from signet_sync.sync.index_records import SESSION, Change
 from signet_sync.sync.store import artifacts, passes
@@ -223,10 +224,26 @@ def test_pages_after_passes_over_some_paths_are_those_of_a_rebuild(vault: Vault,
     remember(vault, workspace)
     pin(vault, workspace)
     run_pass(workspace, Request(NOW_US, paths=frozenset({"MEMORY.md", "memory/words/a.jsonl"})))
+    # It moves no row of the session log.
+    earlier = made.summary(
+        **numbered(4) | {"captured_at": "2026-03-24T09:00:00.000Z", "body": "## Next steps\n\n- Oil.\n"}
+    )
+    run_pass(workspace, Request(NOW_US, paths=frozenset(vault.put(earlier))))
     followed = {path: path.read_bytes() for path in vault.root.rglob("*.md") if b"signet:begin" in path.read_bytes()}
     assert len(followed) > 2 and b"number 5" in followed[vault / "MEMORY.md"]
     run_pass(workspace, Request(NOW_US, rebuild=True))
     assert {path: path.read_bytes() for path in followed} == followed
+
+
+def test_where_many_of_the_given_paths_are_gone_the_whole_folder_decides(
+    vault: Vault, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "CLIFF_MINIMUM", 3)
+    before, gone = vault.dump(), sorted(vault.memory.glob("*.md"))
+    for path in gone:
+        path.unlink()
+    outcome = run_pass(workspace, Request(NOW_US, paths=frozenset(f"memory/{path.name}" for path in gone[:3])))
+    assert outcome.cliff is not None and vault.dump() == before
 
 
 @pytest.mark.parametrize("after", ["the next that come together", "reindex"])

@@ -124,8 +124,6 @@ FRESH = {
     "a secret in the sentence": (
         summary(memory_sentence=SENTENCE.replace("dead", SECRET)), "indexed", "", ["secret-suspected"]),
     "a secret in a manifest's text": (manifest(body=SECRET), "indexed", "", ["secret-suspected"]),
-    "a link field that is a bare name": (
-        summary(manifest_path=manifest()[0]), "indexed", "", ["link-not-relative"]),
     "a wikilink that is not relative to the root": (
         summary(body=f"see [[{summary()[0]}]]"), "indexed", "", ["link-not-relative"]),
     "words about links in a transcript are no links": (
@@ -178,6 +176,18 @@ def test_first_sight(made, expected, code, notes):
     if expected == "invalid":
         assert judgement.message and HINTS[code]
         assert judgement.signature == SIGNATURE and not judgement.links
+
+
+def test_a_link_field_is_followed_from_the_root_however_it_is_written():
+    name = manifest()[0]
+    for written, target in {
+        name: f"memory/{name}",
+        f"./memory//{name}": f"memory/{name}",
+        "MEMORY.md": "MEMORY.md",
+    }.items():
+        judgement = verdict(summary(manifest_path=written))
+        assert ("manifest_path", target) in judgement.links
+        assert [note.code for note in judgement.notes] == ["link-not-relative"] * (written != target)
 
 
 def test_every_code_has_a_hint_and_stands_in_a_table():

@@ -514,7 +514,7 @@ def is_odd(error: BaseException) -> bool:
 
 def is_suspect(path: str) -> bool:
     """Returns whether a reader found damage that no pass has checked since."""
-    return path != ":memory:" and os.path.exists(path + _SUSPECT)
+    return os.path.exists(path + _SUSPECT)
 
 
 def clear_suspect(path: str) -> None:

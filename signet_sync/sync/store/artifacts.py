@@ -26,11 +26,8 @@ _ROW = ", ".join(text_of() if name == "content" else name for name in Row._field
 
 def _make_known(row: Sequence[Any], seen: Signature | None = None) -> Known:
     # `tuple.__new__` takes a third of the time: a full pass makes one or two of these for every file of the vault.
-    if row[1] is None:
-        seen = None
-    elif seen != row[1:5]:
-        seen = tuple.__new__(Signature, row[1:5])
-    return tuple.__new__(Known, (seen, intern(row[5]), row[6]))
+    stored = None if row[1] is None else tuple.__new__(Signature, row[1:5])
+    return tuple.__new__(Known, (seen if seen == stored else stored, intern(row[5]), row[6]))
 
 
 def sanitizer_of_rows(database: Database) -> str | None:

@@ -183,14 +183,15 @@ def add_artifacts(database: Database, rows: "Sequence[tuple[int, Row]]") -> None
 def _place_passages(found: "Sequence[Passage]") -> list[Place]:
     """Returns passages with the characters of the row of full text that each begins; 0 for one that goes on."""
     sizes = [0] * len(found)
-    head = -1
+    head = left = 0
     for number, one in enumerate(found):
         if one.voice == "tool":
             continue
         size = max(one.end - one.start, 1)
-        if head < 0 or found[head].start < 0 or sizes[head] + size > _TOGETHER:
-            head = number
+        if size > left:
+            head, left = number, 0 if one.start < 0 else _TOGETHER
         sizes[head] += size
+        left -= size
     places = [Place(*one, size) for one, size in zip(found, sizes, strict=True)]
     begun = {row: number for number, row in reversed([*enumerate(_rows(places))]) if places[number].voice == "tool"}
     for number in begun.values():
