@@ -156,5 +156,6 @@ def test_a_lock_is_waited_for_and_then_told(place):
         pass
     with second.transaction():
         set_sanitizer_of_rows(second, "value")
-    first.close()
     second.close()
+    assert not Path(place + "-wal").stat().st_size, "the log is emptied although another one stays open"
+    first.close()

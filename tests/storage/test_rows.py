@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from artifacts_fixture import fill, judged, manifest, path_for, session, stone, summary, token_for
+from artifacts_fixture import fill, judged, session, stone, token_for
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import artifacts, counts, sessions
+from signet_sync.sync.store import sessions
 from signet_sync.sync.store import tombstones as tombstones_store
-
-NOW = "2026-03-30T00:00:00.000Z"
-NOW_US = parse_instant(NOW)
-TEMPLATE = judged(dict([summary()]))[0]
 
 
 @pytest.fixture
@@ -21,28 +16,6 @@ def database():
     made = Database(":memory:")
     yield made
     made.close()
-
-
-# ── what is written is what is read ──
-
-
-def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
-    lonely = dict([summary()])
-    fill(database, judged(lonely))
-    target = path_for("manifest")
-    assert artifacts.list_unresolved_targets(database) == [target]
-    assert artifacts.list_unresolved_targets(database, ["memory/other.md"]) == []
-    artifacts.mark_broken(database, [target], None)
-    assert [note.code for note in counts.notes(database, NOW_US)] == ["link-broken"]
-    fill(database, judged(dict([manifest()])))
-    # The manifest links a transcript that is not there either.
-    missing = artifacts.list_unresolved_targets(database)
-    assert missing == [path_for("transcript")]
-    artifacts.mark_broken(database, missing, None)
-    assert [note.message for note in counts.notes(database, NOW_US)] == [
-        f"`transcript_path` leads to {path_for('transcript')}, which is not there"
-    ]
-    assert artifacts.targets_of(database, [path_for("manifest")]) == {path_for("summary"), path_for("transcript")}
 
 
 # ── tombstones' mirror ──

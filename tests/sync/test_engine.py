@@ -25,7 +25,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine, indexing, reading
 from signet_sync.sync.engine import defer_pages, index_paths, run_pass, work_off
 from signet_sync.sync.index_records import SESSION, Change
-from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.store import artifacts, counts, passes
 from signet_sync.sync.workspace import (
     Eraser,
     InFull,
@@ -244,6 +244,16 @@ def test_where_many_of_the_given_paths_are_gone_the_whole_folder_decides(
         path.unlink()
     outcome = run_pass(workspace, Request(NOW_US, paths=frozenset(f"memory/{path.name}" for path in gone[:3])))
     assert outcome.cliff is not None and vault.dump() == before
+
+
+def test_a_link_is_told_to_be_broken_while_its_target_is_away(vault: Vault, workspace: Workspace) -> None:
+    path = next(vault.memory.glob("*--transcript.md"))
+    raw, name = path.read_bytes(), f"memory/{path.name}"
+    for broken in (True, False):
+        path.unlink() if broken else path.write_bytes(raw)
+        run_pass(workspace, Request(NOW_US, paths=frozenset({name})))
+        said = [note.message for note in counts.notes(workspace.database, NOW_US)]
+        assert said == [f"`transcript_path` leads to {name}, which is not there"] * broken
 
 
 @pytest.mark.parametrize("after", ["the next that come together", "reindex"])
