@@ -333,27 +333,12 @@ def test_a_file_that_is_being_written_is_put_back(root, monkeypatch, system):
 # --- what fails -----------------------------------------------------------------------------------------------------
 
 
-def publish(root):
-    writing.create_once(str(root), NAME, NEW)
-
-
-def publish_page(root):
-    writing.replace(str(root), PAGE, NEW, OLD)
-
-
-def publish_first_page(root):
-    writing.replace(str(root), "agents/ada/MEMORY.md", NEW, None)
-
-
-def publish_gitignore(root):
-    writing.prepare(str(root))
-
-
+FIRST = "agents/ada/MEMORY.md"
 WRITES = {
-    "create_once": (publish, NAME, {None, NEW}),
-    "replace": (publish_page, PAGE, {OLD, NEW}),
-    "replace, new": (publish_first_page, "agents/ada/MEMORY.md", {None, NEW}),
-    "prepare": (publish_gitignore, ".signet/.gitignore", {None, b"*\n"}),
+    "create_once": (lambda root: writing.create_once(root, NAME, NEW), NAME, {None, NEW}),
+    "replace": (lambda root: writing.replace(root, PAGE, NEW, OLD), PAGE, {OLD, NEW}),
+    "replace, new": (lambda root: writing.replace(root, FIRST, NEW, None), FIRST, {None, NEW}),
+    "prepare": (writing.prepare, ".signet/.gitignore", {None, b"*\n"}),
 }
 
 
@@ -374,7 +359,7 @@ def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, cal
             SYSTEMS[system](patch)
             failed = failing(patch, call, nth, errno.ENOSPC if call in ("write", "mkdir") else errno.EIO)
             try:
-                act(vault)
+                act(str(vault))
             except (OSError, WorkspaceError):
                 assert failed
         assert content(vault / path) in allowed, nth

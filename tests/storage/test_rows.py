@@ -1,4 +1,4 @@
-"""Rows: full text in step with them, nothing left of what was deleted, the same dump in whatever order they came."""
+"""The mirror of tombstones, and sessions by their names."""
 
 from __future__ import annotations
 

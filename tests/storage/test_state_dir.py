@@ -178,14 +178,9 @@ def child(tmp_path):
     def start(folder, script, *arguments):
         lead = "import os, sys, time\nfrom signet_sync.storage import state_dir as state\n"
         lead += "folder = state.StateFolder(sys.argv[1], 'key')\n"
-        process = subprocess.Popen(
-            [sys.executable, "-c", lead + script, folder.path, *map(str, arguments)],
-            env={**os.environ, "PYTHONPATH": PROJECT},
-            stdin=-1,
-            stdout=-1,
-            stderr=-1,
-            text=True,
-        )
+        words = [sys.executable, "-c", lead + script, folder.path, *map(str, arguments)]
+        environ = {**os.environ, "PYTHONPATH": PROJECT}
+        process = subprocess.Popen(words, env=environ, stdin=-1, stdout=-1, stderr=-1, text=True)
         started.append(process)
         return process
 
