@@ -22,7 +22,7 @@ from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import SESSION, Change, Source
-from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.store import artifacts, passes, texts
 from signet_sync.sync.store.texts import text_of
 from signet_sync.sync.workspace import Alive, Deriver, Pipeline
 
@@ -234,7 +234,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
     assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
     assert rebuilt(database, stages) == before
     database.execute("insert into said(said) values('integrity-check')")
-    assert not passes.has_waiting(database) and not deriving.stale(database, stages)
+    assert texts.is_in_step(database) and not passes.has_waiting(database) and not deriving.stale(database, stages)
 
 
 def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
