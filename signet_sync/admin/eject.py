@@ -69,7 +69,7 @@ def plan(root: str) -> Parts:
     return Parts(services, _find_harnesses(root), pages, folder.path if there else None, notes=notes)
 
 
-def eject(root: str, settings: Settings, *, now_us: int, database: str | None = None) -> Parts:
+def eject(root: str, settings: Settings, *, now_us: int, database: str | None) -> Parts:
     """Uninstalls from a workspace.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,

@@ -125,7 +125,7 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     return sorted(found, key=lambda job: (job.at, job.place))
 
 
-def begin(job: Job, now_us: int | None = None) -> bool:
+def begin(job: Job, now_us: int) -> bool:
     """Counts a try before it is made; False if the job is given up instead.
 
     So a job that kills its worker is delayed like others, though not after the first time, which may have been a power
@@ -136,7 +136,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     if job.tries + 1 >= MOST_TRIES:
         _give_up(job.place)
         return False
-    job.retry_at = _seconds(now_us) + _wait(job.tries) if job.tries else 0.0
+    job.retry_at = now_us / _SECOND + _wait(job.tries) if job.tries else 0.0
     job.tries += 1
     _write(job)
     return True
@@ -149,10 +149,10 @@ def finish(*jobs: Job) -> None:
         sync_folder(os.path.dirname(gone[0].place))
 
 
-def retry_later(job: Job, now_us: int | None = None) -> None:
+def retry_later(job: Job, now_us: int) -> None:
     """Delays a job that was begun: a minute, then four times as long each time, at most six hours. Raises `OSError`."""
     if _is_unchanged(job):
-        job.retry_at = _seconds(now_us) + _wait(job.tries)
+        job.retry_at = now_us / _SECOND + _wait(job.tries)
         _write(job)
 
 

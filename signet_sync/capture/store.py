@@ -104,9 +104,7 @@ def read_lately(database: Database) -> dict[str, tuple[int, str]]:
     return {harness: (count, at) for harness, count, at in rows}
 
 
-def sources(
-    database: Database, agent_id: str, ids: Collection[str], token: str | None = None
-) -> list[tuple[str, str, str]]:
+def sources(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
     """Returns harness, path and its own session id of transcripts of the sessions with these ids, or this token."""
     return [
         (harness, path, session_id)
@@ -118,7 +116,7 @@ def sources(
     ]
 
 
-def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
+def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> None:
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
     for harness, path, session_id in sources(database, agent_id, ids, token):
         database.execute(

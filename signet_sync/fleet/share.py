@@ -66,8 +66,8 @@ def share_own(
     now_us: int,
     *,
     enforces: bool,
-    accept: bool = False,
-    withdraw: bool = False,
+    accept: bool,
+    withdraw: bool,
 ) -> dict[str, Any]:
     """Writes the share of this machine's workspace by its index, or takes it back; returns `fleet share --json`.
 

@@ -124,9 +124,9 @@ def session_of(
     thread: Thread,
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
-    derived: str | None = None,
-    telling: ArtifactText | None = None,
-    status: digest_mark.Status | None = None,
+    derived: str | None,
+    telling: ArtifactText | None,
+    status: digest_mark.Status | None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
@@ -175,7 +175,7 @@ def roll_up_id(thread: Thread, period: str) -> str:
 
 
 def arc(
-    thread: Thread, week: str, sessions: Sequence[ThreadSession], stated: Iterable[tuple[str, str]] = ()
+    thread: Thread, week: str, sessions: Sequence[ThreadSession], stated: Iterable[tuple[str, str]]
 ) -> GraphNode | None:
     """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 

@@ -136,19 +136,19 @@ def commit(
     root: str,
     *,
     subject: str,
-    body: str = "",
+    body: str,
     author: tuple[str, str],
-    agent: tuple[str, str] | None = None,
+    agent: tuple[str, str],
     now_us: int,
 ) -> tuple[str | None, dict[str, str]]:
     """Commits what changed; `author` is name and address, `now_us` is microseconds.
 
     Returns the commit's 40 hex digits, None if nothing changed, and by path why files are not committed as they are.
-    `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
-    history begins with a commit of `BESIDE` alone, so that the next one has its own subject. A tracked file that cannot
-    be committed keeps its last version. The caller holds the history lock. A kill never leaves an
-    invalid repository: objects are durable before the ref moves. Raises `RepositoryRefused` if the repository is
-    damaged or another git command uses it (`history-busy`), `OSError`.
+    `agent` is the committer and identifies the agent, whatever the settings call the author. A history begins with a
+    commit of `BESIDE` alone, so that the next one has its own subject. A tracked file that cannot be committed keeps
+    its last version. The caller holds the history lock. A kill never leaves an invalid repository: objects are durable
+    before the ref moves. Raises `RepositoryRefused` if the repository is damaged or another git command uses it
+    (`history-busy`), `OSError`.
     """
     _release(root)
     repository.refuse_busy(root)
@@ -172,7 +172,7 @@ def commit(
             if os.path.lexists(os.path.join(root, ".git", _INDEX)):  # a kill came between the ref and the index
                 _publish(git, root, parent, parent.id, index)
             return None, skipped
-        by, through = _signature(author, now_us), _signature(agent or author, now_us)
+        by, through = _signature(author, now_us), _signature(agent, now_us)
         text = _message(FIRST, "", {}) if first else _message(subject, body, skipped)
         made = git.create_commit(None, by, through, text, tree, [parent.id] if parent is not None else [])
         if not _publish(git, root, parent, made, index):

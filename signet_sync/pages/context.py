@@ -70,7 +70,7 @@ def beginning(raw: bytes, enough: int) -> str:
     return raw[:end].decode("utf-8-sig", "replace") + (_CUT if end < len(raw) else "")
 
 
-def files_text(texts: Mapping[str, str], limit: int, size: Size = len) -> str:
+def files_text(texts: Mapping[str, str], limit: int, size: Size) -> str:
     """Returns files by their paths, as far as they fit; "" for none. The short ones are kept whole.
 
     Each is cut at a line, with a notice that it was cut and where the whole is.

@@ -68,7 +68,7 @@ def write(
     text: str,
     now_us: int,
     folders: set[str],
-    lease: PageLease | None = None,
+    lease: PageLease | None,
 ) -> tuple[Signature | None, bool]:
     """Merges text into the file on disk and swaps it in; displaced bytes are kept first, or merged again.
 

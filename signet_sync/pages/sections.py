@@ -244,7 +244,7 @@ def clause(text: str, width: int) -> str:
 
 
 @_kept
-def statement_line(view: StatementView, today_us: int, *, named: bool = True) -> str:
+def statement_line(view: StatementView, today_us: int, *, named: bool) -> str:
     """Returns `… (agent) (lantern, Mar 28)`, after `next: ` or another label of its kind.
 
     Without its project unless `named`. One of a running session names that, and a memory that it was remembered.

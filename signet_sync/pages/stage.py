@@ -141,9 +141,7 @@ def compose_page(workspace: Workspace, agent_id: str, now_us: int, halted: str =
     return rendered, seen.in_window, midnight if moved is None else min(midnight, moved)
 
 
-def projection(
-    database: Database, agent_id: str, now_us: int, budget: int, days: int = 30, warning: str = ""
-) -> Projection:
+def projection(database: Database, agent_id: str, now_us: int, budget: int, days: int, warning: str) -> Projection:
     """Returns what a page of so many tokens shows of so many days."""
     first, last = now_us - days * DAY, now_us
     rows = pages.window_rows(database, agent_id, first, last, budget // LEAST_ROW + 2)

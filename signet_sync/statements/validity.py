@@ -12,7 +12,6 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from math import ceil, log
-from types import MappingProxyType
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import COMMON, stems
@@ -85,9 +84,9 @@ Settled = tuple[Status, str | None]  # status, and the id of what replaces it
 def settle_statements(
     known: Sequence[Known],
     outcomes: Sequence[Outcome],
-    marks: Iterable[Mark] = (),
-    earlier: Sequence[Known] = (),
-    own: Mapping[str, int] = MappingProxyType({}),
+    marks: Iterable[Mark],
+    earlier: Sequence[Known],
+    own: Mapping[str, int],
 ) -> dict[int, Settled]:
     """Returns by number whether each statement of a project still holds; what a person said about it comes last.
 

@@ -282,10 +282,10 @@ def token_lock(where: str) -> AbstractContextManager[None]:
     return _hold(where, _TOKENS, 5.0, "another process holds the record of tokens")
 
 
-def session_lock(folder: StateFolder, token: str) -> AbstractContextManager[None]:
+def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
     """Locks the manifests of a session for one writer (sessions share 1,024 locks by their tokens)."""
     message = "another program is writing this session's manifest"
-    return _hold(folder.locks, f"session-{token[:2]}.lock", 10.0, message)
+    return _hold(folder.locks, f"session-{token[:2]}.lock", timeout, message)
 
 
 @contextmanager

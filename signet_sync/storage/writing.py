@@ -407,7 +407,7 @@ def unwritable(root: str, path: str) -> str:
     return "its folder is gone"
 
 
-def sweep(root: str, *, rest: float = REST) -> None:
+def sweep(root: str, *, rest: float) -> None:
     """Removes temporary files whose owner is dead, or that are older than a day.
 
     Displaced files are removed only if they hold what we had written or read; `list_displaced` returns the others.
@@ -431,7 +431,7 @@ class Displaced(NamedTuple):
     raw: bytes | None
 
 
-def list_displaced(root: str, *, rest: float = REST) -> list[Displaced]:
+def list_displaced(root: str, *, rest: float) -> list[Displaced]:
     """Lists the displaced files that exist nowhere else and have to be kept; `rest` 0 includes the newest."""
     return [
         Displaced(place, held.path, found.raw if isinstance(found, Found) else None)

@@ -76,7 +76,7 @@ def put(root: str, tombstone: Tombstone) -> str:
     return _put(root, path_of(*tombstone.key), text_of(tombstone))
 
 
-def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None:
+def lift(root: str, tombstone: Tombstone, rest: Tombstone | None) -> None:
     """Lifts a tombstone: writes it durably among the lifted ones, then deletes it from the tombstones in force.
 
     `rest` is the part that stays in force: then `tombstone` is the part that does not.

@@ -35,7 +35,7 @@ class Desk:
     def take(self, talk: TranscriptBuilder | Path, harness: str = "claude-code", **given: Any) -> CaptureResult:
         path = talk.path if isinstance(talk, TranscriptBuilder) else talk
         (source,) = stores_transcripts.sources(harness, where=str(path))
-        return capture.capture(self.workspace, source, **{"now_us": NOW, **given})
+        return capture.capture(self.workspace, source, **{"now_us": NOW, "agent_id": None, "propose": None, **given})
 
     def whole(self, talk: TranscriptBuilder) -> str:
         """What the transcript says, all of it, as it would be written."""

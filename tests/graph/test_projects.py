@@ -168,12 +168,12 @@ def vault(tmp_path: Any) -> Vault:
 def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vault) -> None:
     with vault.database() as database:
         for project in (ORIGIN, ROOT, "lantern", "ada/lantern"):
-            found = session_list.page(database, "default", project=project)[0]
+            found = session_list.page(database, "default", project=project, limit=9)[0]
             assert [entry.session_id[:8] for entry in found] == ["5e551002", "5e551001"], project
-        (below,) = session_list.page(database, "default", project=f"{ROOT}/docs")[0]
+        (below,) = session_list.page(database, "default", project=f"{ROOT}/docs", limit=9)[0]
         assert below.session_id.startswith("5e551002")
-        assert session_list.page(database, "default", project="tern")[0] == []
-        assert len(session_list.page(database, "default", project=session_list.NONE)[0]) == 2
+        assert session_list.page(database, "default", project="tern", limit=9)[0] == []
+        assert len(session_list.page(database, "default", project=session_list.NONE, limit=9)[0]) == 2
 
 
 def test_a_step_is_done_while_a_session_that_states_nothing_came_to_it(database: Database) -> None:

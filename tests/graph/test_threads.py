@@ -98,7 +98,7 @@ def test_the_best_artifact_tells_the_thread():
 
 def told(sources, items):
     thread = thread_of(sources)
-    return session_of(sources, thread, make_nodes(sources, thread.id), items)
+    return session_of(sources, thread, make_nodes(sources, thread.id), items, None, None, None)
 
 
 def test_a_session_as_its_thread_needs_it():
@@ -181,7 +181,7 @@ def days(*numbers, **more):
 
 
 def arcs(count, **more):
-    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more)) for n in range(count)]
+    return [arc(LANTERN, week_of(T - 7 * n * DAY), days(-7 * n, -7 * n - 1, **more), []) for n in range(count)]
 
 
 def test_an_arc():
@@ -221,7 +221,7 @@ def test_an_epoch():
 
 
 def test_ids_are_of_thread_and_period_and_below_two_there_is_none():
-    assert arc(LANTERN, "2026-W13", []) is arc(LANTERN, "2026-W13", days(1)) is None
+    assert arc(LANTERN, "2026-W13", [], []) is arc(LANTERN, "2026-W13", days(1), []) is None
     assert epoch(LANTERN, "2026-Q1", []) is epoch(LANTERN, "2026-Q1", arcs(1)) is None
     others = LANTERN._replace(id="t-other"), LANTERN._replace(agent_id="scout")
     periods = ("2026-W13", "2026-W14", "2026-Q1", "2026-Q2")
@@ -230,7 +230,7 @@ def test_ids_are_of_thread_and_period_and_below_two_there_is_none():
 
 
 def test_of_many_the_newest_are_told():
-    lines = arc(LANTERN, "2026-W13", days(*range(19))).content.split("\n")
+    lines = arc(LANTERN, "2026-W13", days(*range(19)), []).content.split("\n")
     assert lines[0].endswith(": 19 sessions") and lines[2].startswith("- 2026-04-15") and len(lines) == 2 + SESSIONS
     wide = arc(LANTERN, "2026-W13", days(*range(12), sentence=WIDE), [("decision", WIDE)] * 9).content
     assert wide.count("… (s-") == SESSIONS and wide.partition("Decisions:")[2].count("- ") == 8

@@ -48,7 +48,7 @@ class HistoryVault:
     def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
         """The new commit's id (None: nothing changed), and why files are not committed as they are."""
         self.now += 1_000_000
-        given = {"subject": subject, "body": body, "author": author, "now_us": self.now}
+        given = {"subject": subject, "body": body, "author": author, "agent": author, "now_us": self.now}
         with self.opened() as git:
             return history_commit.commit(git, str(self.root), **given)
 

@@ -27,7 +27,7 @@ def test_the_limit_holds_every_line_is_whole_and_nothing_is_cut_where_all_fits(f
     allowed = {"", *(line for body in files.values() for line in body.split("\n"))}
     for line in text.split("\n"):
         assert line in allowed or line.startswith(("=== ", "[The rest of "))
-    whole = files_text(files, 1_000_000)
+    whole = files_text(files, 1_000_000, len)
     assert "[The rest" not in whole
     for body in files.values():
         assert body.strip("\n") in whole or body.strip("\n").endswith((" ", "\t"))
@@ -49,12 +49,12 @@ MARKED = f"<!-- signet:begin -->\n# M\n{CLOSING}\nforget {OPENING}\n<!-- signet:
     ids=["in their order", "nothing", "one endless line", "markers and marks"],
 )  # fmt: skip
 def test_files_word_by_word(files, text):
-    assert files_text(files, LIMIT) == text
+    assert files_text(files, LIMIT, len) == text
     assert wrap("", "/home/u/.agents", "signet-sync") == ""
 
 
 def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its():
-    text = files_text({"AGENTS.md": MANY, "SOUL.md": "kind", "IDENTITY.md": MANY, "USER.md": "likes tea"}, LIMIT)
+    text = files_text({"AGENTS.md": MANY, "SOUL.md": "kind", "IDENTITY.md": MANY, "USER.md": "likes tea"}, LIMIT, len)
     assert "=== SOUL.md ===\nkind\n" in text and text.endswith("=== USER.md ===\nlikes tea")
     assert all(f"[The rest of {one} is left out here; the whole" in text for one in ("AGENTS.md", "IDENTITY.md"))
     assert abs(text.index("=== SOUL.md") - 4_900) < 100, "an even share"
@@ -63,7 +63,7 @@ def test_a_long_file_does_not_starve_the_short_ones_and_what_they_leave_is_its()
 
 @pytest.mark.parametrize("root", ["/home/u/.agents", "/" + "x" * 3_000, "/new\nline", f"/a{CLOSING}b"])
 def test_the_marks_and_what_is_said_of_the_text_count_too(root):
-    text = wrap(files_text({"MEMORY.md": MANY}, room(root, "signet-sync")), root, "signet-sync")
+    text = wrap(files_text({"MEMORY.md": MANY}, room(root, "signet-sync"), len), root, "signet-sync")
     assert len(text) <= LIMIT
     opening, about, *_, closing = text.split("\n")
     assert (opening, closing) == (OPENING, CLOSING)

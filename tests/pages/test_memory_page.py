@@ -28,7 +28,7 @@ def page(
     database = Database(":memory:")
     made = judged(files)
     fill(database, made if order is None else random.Random(order).sample(made, len(made)))
-    found = projection(database, agent_id, now_us, budget, warning=warning)
+    found = projection(database, agent_id, now_us, budget, 30, warning)
     given = found._replace(
         inputs=lambda _: BoardInputs(statements=head), nodes=lambda condensed, before_us: () if condensed else nodes
     )

@@ -31,7 +31,7 @@ def database():
 
 def page(database, *, budget=5000, now_us=NOW_US, agent_id="default") -> Rendered:
     """The page of an agent from rows, as the agent composes it."""
-    return render(projection(database, agent_id, now_us, budget), budget)
+    return render(projection(database, agent_id, now_us, budget, 30, ""), budget)
 
 
 def lines_of(rendered, section) -> list[str]:
@@ -122,13 +122,13 @@ def statement(number, kind, text, day="2026-03-28", project="/code/lantern", **m
     ],
 )  # fmt: skip
 def test_the_line_of_a_statement_says_whose_it_is_and_of_which_day(view, line):
-    assert sections.statement_line(view, TODAY) == line
+    assert sections.statement_line(view, TODAY, named=True) == line
     assert sections.statement_line(view, TODAY, named=False) == line.replace("lantern, ", "").replace(" (lantern)", "")
 
 
 def test_the_lines_of_memories_and_entities():
     memory = sections.StatementView("m-1", "preference", "A thing\n\n  of two lines", "", rows.us("2026-03-28"), "")
-    assert sections.statement_line(memory, TODAY) == "preference: A thing of two lines (remembered Mar 28)"
+    assert sections.statement_line(memory, TODAY, named=True) == "preference: A thing of two lines (remembered Mar 28)"
     note = statement(0, "note", "A note", project=None)
     lines = sections.candidates(BoardInputs(statements=[note, memory._replace(kind="note")]), NOW_US)
     assert min(lines, key=lambda line: line.rank).id == "m-1", "what was remembered is worth more"

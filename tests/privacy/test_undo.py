@@ -145,7 +145,7 @@ def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_w
     assert tombstones_files.list_lifted(root, [whole, rest, first]) == [first]
     tombstones_files.lift(root, second, third)
     assert tombstones_files.list_lifted(root, [whole, rest, third]) == []
-    tombstones_files.lift(root, third)
+    tombstones_files.lift(root, third, None)
     assert tombstones_files.list_lifted(root, [whole, rest, third]) == [whole, rest, third]
     assert not (tmp_path / tombstones_files.path_of("default", TOKEN)).exists()
 

@@ -282,7 +282,7 @@ class Editor:
 
 
 def write_page(workspace: Any, path: str, number: int) -> None:
-    page_files.write(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set())
+    page_files.write(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set(), None)
 
 
 def write_manifest(workspace: Any, path: str, number: int) -> None:
@@ -442,8 +442,8 @@ def test_without_leases_a_displaced_file_rests_before_it_goes(vault: Vault, monk
         writing.replace(str(vault.root), "MEMORY.md", b"new\n", b"old\n")
         settle_aside(vault)
         (resting,) = (vault / ".signet/tmp").iterdir()
-        writing.sweep(str(vault.root))
-        assert resting.exists() and writing.list_displaced(str(vault.root)) == []
+        writing.sweep(str(vault.root), rest=writing.REST)
+        assert resting.exists() and writing.list_displaced(str(vault.root), rest=writing.REST) == []
         editor.write(b"My late words.\n")
     found = writing.list_displaced(str(vault.root), rest=0.0)
     assert [(held.path, held.raw) for held in found] == [("MEMORY.md", b"old\nMy late words.\n")]

@@ -50,8 +50,8 @@ def end_of(one: Known, *others: Known | Outcome | Mark) -> Settled:
     outcomes = [other for other in others if isinstance(other, Outcome)]
     marks = [other for other in others if isinstance(other, Mark)]
     own = {other.id: other.at_us for other in known if other.speaker == "person"}
-    found = settle_statements(known, outcomes, marks, own=own)
-    assert settle_statements(known[::-1], outcomes[::-1], marks[::-1], own=own) == found
+    found = settle_statements(known, outcomes, marks, (), own)
+    assert settle_statements(known[::-1], outcomes[::-1], marks[::-1], (), own) == found
     return found[one.number]
 
 
@@ -143,7 +143,7 @@ def test_what_does_not_end_a_statement(one, others):
 
 def test_what_replaces_a_statement_is_named_and_holds():
     newer = said(AGAIN)
-    found = settle_statements([STORE, newer], [])
+    found = settle_statements([STORE, newer], [], [], (), {})
     assert (found[STORE.number], found[newer.number]) == (("replaced", newer.id), OPEN)
 
 
@@ -182,11 +182,11 @@ def test_what_a_later_session_carried_out_by_its_handle_is_done(one: Known, day:
     st.randoms(use_true_random=False),
 )
 def test_the_order_in_which_they_are_given_does_not_matter(known, outcomes, marks, random):
-    found = settle_statements(known, outcomes, marks)
+    found = settle_statements(known, outcomes, marks, (), {})
     assert found.keys() == {one.number for one in known}
     for some in (known, outcomes, marks):
         random.shuffle(some)
-    assert settle_statements(known, outcomes, marks) == found
+    assert settle_statements(known, outcomes, marks, (), {}) == found
 
 
 @pytest.mark.parametrize(("ended", "left", "expected"), [

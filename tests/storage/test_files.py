@@ -392,5 +392,5 @@ def test_only_temporaries_of_the_dead_are_swept(root):
     ]  # fmt: skip
     for path in swept + kept:
         put(root, path)
-    writing.sweep(str(root))
+    writing.sweep(str(root), rest=writing.REST)
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == sorted(kept)

@@ -51,7 +51,7 @@ def page(
     since_us: int | None = None,
     until_us: int | None = None,
     offset: int = 0,
-    limit: int = 100,
+    limit: int,
 ) -> tuple[list[SessionEntry], bool]:
     """Returns the newest sessions of an agent, but for the first `offset`, and whether older ones follow.
 

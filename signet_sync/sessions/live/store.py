@@ -86,7 +86,7 @@ class FoundTurn(NamedTuple):
 
 
 def not_buffered(
-    database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
+    database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str
 ) -> list[LiveTurn]:
     """Returns the turns that are not buffered yet, in order.
 

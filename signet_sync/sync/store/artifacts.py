@@ -42,7 +42,7 @@ def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
 
 
 def list_known_files(
-    database: Database, paths: Iterable[str] | None = None, *, seen: Mapping[str, Signature] = MappingProxyType({})
+    database: Database, paths: Iterable[str] | None, *, seen: Mapping[str, Signature] = MappingProxyType({})
 ) -> dict[str, Known]:
     """Returns what the last pass knew of every path, or of some; signatures are shared with those that were `seen`."""
     columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
@@ -186,7 +186,7 @@ def seal_of(database: Database, path: str) -> Seal | None:
     return None
 
 
-def list_unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
+def list_unresolved_targets(database: Database, targets: Iterable[str] | None) -> list[str]:
     """Returns distinct link targets that are no known file, of all links or among some targets."""
     sql = (
         "select distinct l.target_path from links l"
