@@ -339,7 +339,7 @@ def asked(place: str) -> dict[str, list[float]]:
             started = time.process_time()
             recall(database, query, Within("default"))
             found = time.process_time()
-            files_with(database, query, agent_id="default")
+            files_with(database, query, Within("default"))
             took["recall"].append((found - started) * 1000)
             took["words"].append((time.process_time() - found) * 1000)
     return took

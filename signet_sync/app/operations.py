@@ -72,19 +72,20 @@ def find_files(
     query: str,
     limit: int,
     period: list[int] | None,
+    project: str | None,
     commit: str = "",
     file: str = "",
 ) -> Document:
     """Finds files of sessions that contain every word, or transcripts of those that made a commit or changed a file."""
-    from signet_sync.recall.store.rows import Period
+    from signet_sync.recall.store.rows import Period, Within
     from signet_sync.recall.store.session_list import files_with, transcripts_that
 
+    within = Within(agent, period=Period(*period) if period else None, project=project)
     with open_index(place) as database:
-        span = Period(*period) if period else None
         if commit or file:
-            files = transcripts_that(database, agent, commit=commit, file=file, period=span, limit=limit)
+            files = transcripts_that(database, within, commit=commit, file=file, limit=limit)
         else:
-            files = files_with(database, query, agent_id=agent, period=span, limit=limit)
+            files = files_with(database, query, within, limit=limit)
         unknown = "" if files else _unknown(database, agent)
     return {"files": [file._asdict() for file in files], "unknown": unknown}
 

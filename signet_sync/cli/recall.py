@@ -57,12 +57,14 @@ def recall(
         raise UsageError("give words, or --commit, or --file", hint="signet-sync recall --help shows all of them")
     if commit and not _COMMIT.fullmatch(commit):
         raise UsageError("a commit's name has seven or more hexadecimal digits", hint="git rev-parse HEAD prints one")
+    if words and not query:
+        raise UsageError("--words goes with words, not with --commit or --file", hint="omit --words")
+    given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
     if words or commit or file:
-        found = context.ask("find_files", query=text, commit=commit, file=file, limit=limit, period=period)
+        found = context.ask("find_files", **given, commit=commit, file=file)
         nothing = "no file has every word" if text else "no session did this"
         context.answer({"query": text, "files": found["files"]}, lambda: _show_files(context, found, nothing))
         return
-    given: dict[str, Any] = {"query": text, "limit": limit, "period": period, "project": project}
     found = context.ask("recall", anyway=True, **given, now_us=context.now_us)
     context.answer({"query": text, "hits": found["hits"]}, lambda: _show_hits(context, found["hits"], found["unknown"]))
 

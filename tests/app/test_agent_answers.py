@@ -265,7 +265,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("recall", {"query": QUESTION, "limit": 5, "now_us": 1_780_000_000_000_000, "counted": False}),
     ("recall", {"query": "retry", "limit": 5, "now_us": 0, "period": [0, 1], "project": "lantern", "shared": True}),
     ("recall", {"query": "retry", "limit": 5, "now_us": 0, "agent": "nobody"}),
-    ("find_files", {"query": "retry loop", "limit": 5, "period": None}),
+    ("find_files", {"query": "retry loop", "limit": 5, "period": None, "project": None}),
     ("expand", {"handle": "{session}", "budget": 300, "counted": False}),
     ("expand", {"handle": "f-zzzzzz", "budget": 300}),
     ("open_session", {"session": "{session}"}),

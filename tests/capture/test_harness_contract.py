@@ -205,9 +205,9 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
     assert opened["files"] == [{"path": "src/queue.py", "edits": 1}]
     for asked, found in {
         ("--commit", "1f2e3d4"): "1f2e3d4 Five tries", ("--commit", f"1F2e3d4{33 * 'a'}"): "1f2e3d4 Five tries",
-        ("--commit", "1f2e3d5"): "", ("--file", "other/queue.py"): "",
+        ("--commit", "1f2e3d5"): "", ("--commit", "1f2e3d4", "--project", "x"): "", ("--file", "other/queue.py"): "",
         ("--file", "src/queue.py"): f"{PROJECT}/src/queue.py: 1 edit", ("--file", "ueue.py"): "",
-        ("--file", "./src/../src/queue.py"): f"{PROJECT}/src/queue.py: 1 edit",
+        ("--file", "./src/../src/queue.py", "--project", Path(PROJECT).name): f"{PROJECT}/src/queue.py: 1 edit",
     }.items():  # fmt: skip
         told = [(one["session_id"], one["snippet"]) for one in vault.call("recall", *asked, "--json").json["files"]]
         assert told == ([(SESSION, found)] if found else []), asked

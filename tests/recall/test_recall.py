@@ -326,8 +326,10 @@ def test_a_question_about_a_time_or_a_project_is_answered_from_it_alone(vault):
     assert found(*asked, "--since", "60d", "--until", "6w", *now) == set()
     for week in ("1w", "7d", "1 week ago", "7 days ago"):
         assert found(*asked, "--since", week, *now) == {late}, week
-    assert found(*asked, "--project", "harbor-api") == {"2026-03-05"}
-    assert found(*asked, "--project", "nobody's") == set()
+    for project, answers, more in (("harbor-api", {"2026-03-05"}, {"2026-03-11"}), ("nobody's", set(), set())):
+        assert found(*asked, "--project", project) == answers
+        files = vault.call("recall", "the", "--words", "--project", project, "--json").json["files"]
+        assert {file["path"][7:17] for file in files} == answers | more
     wrong = vault.call("recall", "x", "--since", "lately")
     assert wrong.code == 2 and "2026-03-28" in wrong.err and "3w" in wrong.err
 
@@ -448,9 +450,9 @@ def test_the_command_for_people(vault):
     nothing = vault.call("recall", "xylophone")
     assert (nothing.code, nothing.out, nothing.err.strip()) == (0, "", "nothing answers this")
     assert vault.call("recall").code == 2
-    for commit in ("1f2e3", "HEAD", "zzzzzzzz"):
-        wrong = vault.call("recall", "--commit", commit)
-        assert wrong.code == 2 and "seven or more" in wrong.err
+    for words, why in {"1f2e3": "seven or more", "HEAD": "seven or more", "1f2e3d4 --words": "omit --words"}.items():
+        wrong = vault.call("recall", "--commit", *words.split())
+        assert wrong.code == 2 and why in wrong.err
     assert len(hits(vault, "lantern retry heartbeat", "--limit", "2")) == 2
 
 
@@ -520,11 +522,11 @@ def test_words_are_found_as_people_write_them(database):
         path = f"memory/{made.summary(session_id=f's-{name}', captured_at=day)[0]}"
         _, matches = search(database, read(query), Within("default"))
         assert path in {one.text.name for one in matches if one.covered > 0.3}, query
-        assert path in {file.path for file in files_with(database, query, agent_id="default")}, query
+        assert path in {file.path for file in files_with(database, query, Within("default"))}, query
 
 
 def test_every_word_is_in_a_file_and_no_file_is_of_another_agent(database):
-    assert len(files_with(database, "ledger smoke", agent_id="default")) == 1
-    assert files_with(database, "ledger heliograph", agent_id="default") == []
-    assert files_with(database, "orrery", agent_id="default") == [] == files_with(database, "", agent_id="default")
-    assert [file.path for file in files_with(database, "orrery", agent_id="other")]
+    assert len(files_with(database, "ledger smoke", Within("default"))) == 1
+    assert files_with(database, "ledger heliograph", Within("default")) == []
+    assert files_with(database, "orrery", Within("default")) == [] == files_with(database, "", Within("default"))
+    assert [file.path for file in files_with(database, "orrery", Within("other"))]

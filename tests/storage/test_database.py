@@ -10,6 +10,7 @@ import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.recall.store.rows import Within
 from signet_sync.recall.store.session_list import files_with
 from signet_sync.storage.database import tables
 from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
@@ -128,7 +129,7 @@ def test_a_rebuild_that_fails_leaves_the_old_index(filled):
     with pytest.raises(ZeroDivisionError), database.transaction():
         database.reset_derived()
         raise ZeroDivisionError
-    assert len(files_with(database, "lighthouse", agent_id="default", limit=100)) == 36
+    assert len(files_with(database, "lighthouse", Within("default"), limit=100)) == 36
     assert database.problems() == []
     database.close()
 

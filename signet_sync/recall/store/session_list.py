@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from signet_sync.recall.query import read, snippet
-from signet_sync.recall.store.rows import Period, Within, find_printed, firsts, passages_with, ranges
+from signet_sync.recall.store.rows import Within, find_printed, firsts, passages_with, ranges
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.texts import text_at
 
@@ -93,10 +93,8 @@ class FoundFile(NamedTuple):
     snippet: str
 
 
-def find_with_every_word(
-    database: Database, agent_id: str, text: str, period: Period | None = None, *, begun: bool = False
-) -> list[int] | None:
-    """Returns the first passages of an agent's texts with every word, the newest first; None without a word.
+def _find_with_every_word(database: Database, within: Within, text: str, *, begun: bool = False) -> list[int] | None:
+    """Returns the first passages of texts with every word, the newest first; None without a word.
 
     The last word may be a beginning if it is `begun`.
     """
@@ -105,27 +103,25 @@ def find_with_every_word(
         return None
     if begun:
         terms[-1] = terms[-1]._replace(prefix=terms[-1].forms[0].rpartition(" ")[2])
-    within = ranges(database, Within(agent_id, period=period))
-    begins = firsts(database, within)
+    searched = ranges(database, within)
+    begins = firsts(database, searched)
+    wanted = [passages_with(database, [term], searched) + find_printed(database, term, searched) for term in terms]
+    if within.project is not None:
+        wanted.append(passages_with(database, [], searched, project=within.project))
     found = set(begins)
-    for term in terms:
-        places = passages_with(database, [term], within) + find_printed(database, term, within)
+    for places in wanted:
         found &= {begins[bisect_right(begins, place) - 1] for place in places if begins}
     return sorted(found, reverse=True)
 
 
-def files_with(
-    database: Database, text: str, *, agent_id: str, period: Period | None = None, limit: int = 10
-) -> list[FoundFile]:
-    """Returns an agent's files with every word of a text, the newest first; accepts any text."""
-    found = find_with_every_word(database, agent_id, text, period)
-    return list(islice(_list_files(database, found, period, text), limit))
+def files_with(database: Database, text: str, within: Within, *, limit: int = 10) -> list[FoundFile]:
+    """Returns the files with every word of a text, the newest first; accepts any text."""
+    found = _find_with_every_word(database, within, text)
+    return list(islice(_list_files(database, found, within, text), limit))
 
 
-def transcripts_that(
-    database: Database, agent_id: str, *, commit: str, file: str, period: Period | None, limit: int
-) -> list[FoundFile]:
-    """Returns the transcripts of an agent's sessions that made a commit or changed a file, the newest first.
+def transcripts_that(database: Database, within: Within, *, commit: str, file: str, limit: int) -> list[FoundFile]:
+    """Returns the transcripts of sessions that made a commit or changed a file, the newest first.
 
     A commit is given by its name or the beginning of it, a file by its path or the end of one.
     """
@@ -144,15 +140,13 @@ def transcripts_that(
                 yield f"{changed}: {times} {'edit' if times == 1 else 'edits'}"
 
     asked = commit[:_ABBREVIATED] if commit else os.path.basename(file)
-    found = find_with_every_word(database, agent_id, asked, period, begun=bool(commit))
-    transcripts = (one for one in _list_files(database, found, period) if one.kind == "transcript")
+    found = _find_with_every_word(database, within, asked, begun=bool(commit))
+    transcripts = (one for one in _list_files(database, found, within) if one.kind == "transcript")
     told = (one._replace(snippet=deed) for one in transcripts for deed in islice(list_deeds(one.path), 1))
     return list(islice(told, limit))
 
 
-def _list_files(
-    database: Database, passages: list[int] | None, period: Period | None, text: str = ""
-) -> Iterator[FoundFile]:
+def _list_files(database: Database, passages: list[int] | None, within: Within, text: str = "") -> Iterator[FoundFile]:
     """Yields the files of some first passages, with a piece around the words of a text."""
     rows = database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.membership_us,"
@@ -160,6 +154,6 @@ def _list_files(
         (json.dumps(passages or []),),
     )
     for path, kind, token, session_id, at_us, sentence in rows:
-        if period is None or period.holds(at_us):
+        if within.holds(at_us):
             words = snippet(text_at(database, path), sentence, text) if text else ""
             yield FoundFile(path, kind, token, session_id, at_us, words)
