@@ -109,7 +109,7 @@ def _drop_sessions(incoming: Incoming, tombstones: Sequence[Tombstone], now_us: 
     scopes: dict[tuple[str, str], set[str]] = {}
     counting = Tombstones(tombstones)
     for seal in [Seal(*row) for row in rows.execute("select * from seals")]:
-        if not planner.is_removed(seal, counting):
+        if not planner.cover_sealed(seal, counting):
             continue
         scopes.setdefault((seal.agent_id, seal.session_token), set()).add(seal.session_id)
     found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]

@@ -36,11 +36,11 @@ from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import FUTURE_US, CompactionInput, SessionInput
-from signet_sync.sessions.live.operations import refuse_removed
 from signet_sync.sessions.live.turns import SpokenTurn, is_live
 from signet_sync.sessions.model_proposals import Propose
 from signet_sync.sync.index_records import Row
 from signet_sync.sync.store import artifacts
+from signet_sync.sync.tombstones import refuse_removed
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.passages import words_of
 from signet_sync.text.redaction import alike

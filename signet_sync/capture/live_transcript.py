@@ -23,10 +23,11 @@ from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.log import logger
 from signet_sync.sessions.input import SessionInput
 from signet_sync.sessions.live import store as live
-from signet_sync.sessions.live.operations import describe, refuse_removed, write_place
+from signet_sync.sessions.live.operations import describe, write_place
 from signet_sync.sessions.live.store import LivePlace, LiveTurn
 from signet_sync.storage.locations import now_us as clock_us
 from signet_sync.sync.read_only import IndexPlace, open_index
+from signet_sync.sync.tombstones import refuse_removed
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.chunking import speaker_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2

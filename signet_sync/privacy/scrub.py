@@ -44,7 +44,7 @@ from signet_sync.sync.database import back_up
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.store import tombstones as tombstones_store
-from signet_sync.sync.tombstones import path_of
+from signet_sync.sync.tombstones import names_removed, path_of
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import redact_bytes, redacts
@@ -108,15 +108,15 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
-        return tombstones_store.cover(tombstones, document["agent_id"], [document["session_id"]], document["token"])
+        return names_removed(tombstones, document["agent_id"], [document["session_id"]], document["token"])
 
     def job(document: Job) -> bool:
-        return tombstones_store.cover(tombstones, document.agent_id, [document.session_id])
+        return names_removed(tombstones, document.agent_id, [document.session_id])
 
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
-    live_files.drop(workspace.state.live, lambda one: tombstones_store.cover(tombstones, one.agent_id, one[1:]))
+    live_files.drop(workspace.state.live, lambda one: names_removed(tombstones, one.agent_id, one[1:]))
 
 
 def _delete_damaged_databases(database: str) -> None:

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.ids import token_of
 from signet_sync.formats.paths import WORDS
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.statement import WORDS_LIMIT, Word, decode_word, encode_word, newest_words
@@ -141,5 +140,4 @@ def forget(workspace: Workspace, ids: Collection[tuple[str, str]]) -> None:
 
 def _is_covered(word: Word, removed: Tombstones) -> bool:
     """Returns whether a word names a removed session."""
-    tokens = {word.token, token_of(word.agent_id, word.session_id)} if word.token else set()
-    return any(removed.cover(token, word.agent_id, word.session_id) for token in tokens)
+    return bool(word.token) and removed.cover_session(word.token, word.agent_id, word.session_id)

@@ -95,8 +95,14 @@ class Tombstones:
     def __bool__(self) -> bool:
         return bool(self._by_token or self._by_name)
 
+    def cover_session(self, token: str, agent_id: str | None, session_id: str | None, key: str | None = None) -> bool:
+        """Returns whether a session is removed, by the token of its files, of its id or of its key."""
+        identities = (session_id, key) if agent_id is not None else ()
+        tokens = (token, *(token_of(agent_id or "", one) for one in identities if one is not None))
+        return any(self.cover(one, agent_id, session_id) for one in tokens)
+
     def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
-        """Returns whether a session is removed; if agent or id is unknown, the token decides."""
+        """Returns whether a session is removed by one token; if agent or id is unknown, the token decides."""
         tombstones = self._by_token.get(token, ())
         if any(tombstone.covers(agent_id, session_id) for tombstone in tombstones):
             return True
@@ -237,11 +243,11 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         source = open_source(found.raw)
         artifact = read_artifact(name.kind, read(source.head))
         identity = artifact.agent_id, artifact.session_id, artifact.session_key
-        if judging.tombstones and _is_covered(name, *identity, judging.tombstones):
+        if judging.tombstones and judging.tombstones.cover_session(name.token, *identity):
             return _judge_tombstoned(path, found.signature)
         body = _check_body(name, artifact, source.body)
     except (FrontmatterProblem, FieldProblem) as problem:
-        if judging.tombstones and _is_covered(name, *_identity(found.raw), judging.tombstones):
+        if judging.tombstones and judging.tombstones.cover_session(name.token, *_identity(found.raw)):
             return _judge_tombstoned(path, found.signature)
         if seal is not None:
             return _judge_mutated(path, found, seal, judging, str(problem))
@@ -366,29 +372,17 @@ def _identity(raw: bytes) -> tuple[str | None, str | None, str | None]:
     return agent_id, session_id, key
 
 
-def _is_covered(
-    name: ArtifactName, agent_id: str | None, session_id: str | None, key: str | None, tombstones: Tombstones
-) -> bool:
-    if tombstones.cover(name.token, agent_id, session_id):
-        return True
-    if agent_id is None:
-        return False
-    return any(
-        tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in (session_id, key) if i is not None
-    )
-
-
-def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
+def cover_sealed(seal: Seal, tombstones: Tombstones) -> bool:
     """Returns whether the session of a sealed file was removed, by its id or key; only the bytes contain the key."""
     name = artifact_name(seal.path.rpartition("/")[2])
     if name is None:
         return tombstones.cover(seal.session_token, seal.agent_id, seal.session_id)
-    if _is_covered(name, seal.agent_id, seal.session_id, None, tombstones):
+    if tombstones.cover_session(name.token, seal.agent_id, seal.session_id):
         return True
     if name.token != token_of(seal.agent_id, seal.session_id):  # the token is that of the key, which was checked above
         return False
     raw = unpack_seal(seal.packed)
-    return raw is not None and _is_covered(name, *_identity(raw), tombstones)
+    return raw is not None and tombstones.cover_session(name.token, *_identity(raw))
 
 
 def _judge_tombstoned(path: str, signature: Signature | None) -> Judgement:

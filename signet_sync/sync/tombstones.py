@@ -6,8 +6,8 @@ removal, and earlier states of it, then no longer count on any machine. Where tw
 copies of tombstones are merged: no removal is lost.
 
 `decide` is the rule: what files, copies and mirror say together; `read_in_force` asks it and writes what follows. Who
-wants to know of one session asks `is_removed`, of all `all_tombstones`; `put` and `lift` write what a person decides,
-`remove_covered` deletes rows. The mirror is in `sync.store.tombstones`.
+wants to know of one session asks `is_removed`, of what is no file yet `names_removed`, of all `all_tombstones`; `put`
+and `lift` write what a person decides, `remove_covered` deletes rows. The mirror is in `sync.store.tombstones`.
 """
 
 import re
@@ -131,19 +131,43 @@ def _put(root: str, path: str, data: bytes) -> str:
 
 
 def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
-    """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
-    tombstones = tombstones_store.list_mirrored(workspace.database)
-    for covered in {token, token_of(agent_id, session_id)}:
-        known = [tombstone for tombstone in tombstones if tombstone.key == (agent_id, covered)]
-        path = path_of(agent_id, covered)
-        if not known and files.status_of(workspace.root, path) is not None:
-            _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-            # An unreadable tombstone covers all of its token.
-            if tombstone is None or tombstone.covers(agent_id, session_id):
-                return True
-        if any(tombstone.covers(agent_id, session_id) for tombstone in known):
-            return True
-    return False
+    """Returns whether a session is removed by key or id, by a tombstone in the index or a file not yet indexed."""
+    known = {one.key: one for one in tombstones_store.list_mirrored(workspace.database)}
+    unreadable = []
+    for key in {(agent_id, token), (agent_id, token_of(agent_id, session_id))} - known.keys():
+        if files.status_of(workspace.root, path_of(*key)) is not None:
+            found = files.read(workspace.root, path_of(*key), TOMBSTONE_LIMIT)
+            tombstone = judge_tombstone(path_of(*key), found)[1]
+            if tombstone is None:
+                unreadable.append(key)
+            else:
+                known[key] = tombstone
+    return Tombstones(known.values(), by_name=unreadable).cover_session(token, agent_id, session_id)
+
+
+def names_removed(
+    tombstones: Iterable[Tombstone], agent_id: str, names: Iterable[str | None], token: str | None = None
+) -> bool:
+    """Returns whether live turns or an input, known by these names, are of a removed session.
+
+    An id counts under any token of the agent: what is no file yet may name another key than the session's files, or
+    none. A tombstone without ids covers all of its token.
+    """
+    known = {name for name in names if name}
+    tokens = {token, *(token_of(agent_id, name) for name in known)}
+    return any(
+        one.agent_id == agent_id
+        and (not known.isdisjoint(one.session_ids) or (not one.session_ids and one.session_token in tokens))
+        for one in tombstones
+    )
+
+
+def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, session_id: str) -> None:
+    """Raises `UsageError` (`removed-session`) for live turns of a removed session, by its id or key."""
+    token, tombstones = token_of(agent_id, session_key), tombstones_store.list_mirrored(workspace.database)
+    for name in filter(None, (session_id, session_key)):
+        if names_removed(tombstones, agent_id, [name], token) or is_removed(workspace, agent_id, token, name):
+            raise refuse_removed_session(name)
 
 
 def refuse_removed_session(session_id: str) -> UsageError:

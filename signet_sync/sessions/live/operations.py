@@ -29,7 +29,7 @@ from signet_sync.sessions.live.turns import SpokenTurn, live_turns_in, missing_i
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import tombstones as tombstones_store
-from signet_sync.sync.tombstones import is_removed, refuse_removed_session
+from signet_sync.sync.tombstones import names_removed, refuse_removed
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.stored_names import session_name
@@ -105,7 +105,7 @@ def settle(workspace: Workspace) -> None:
             identity = kept.identity if kept is not None else rows.get(name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif tombstones_store.cover(tombstones, identity.agent_id, identity[1:]):
+            elif names_removed(tombstones, identity.agent_id, identity[1:]):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
@@ -203,7 +203,7 @@ def list_removed(
     fresh = tombstones_store.is_due(database, agent_id, token)
     found = []
     for key, session_id, *_ in live.sessions(database, agent_id):
-        named = tombstones_store.cover([tombstone], agent_id, [key, session_id])
+        named = names_removed([tombstone], agent_id, [key, session_id])
         named |= not ids.isdisjoint((key, session_id))
         shared = not session_id and (token_of(agent_id, key) == token or key in keys)
         if named or (shared and fresh):
@@ -307,17 +307,3 @@ def _sanitize_turn(turn: Turn, counts: Counter[str]) -> LiveTurn:
     counts.update(of_role)
     counts.update(of_text)
     return LiveTurn(turn.turn, role, text, turn.at)
-
-
-def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, session_id: str) -> None:
-    """Raises `UsageError` (`removed-session`) if key or id are those of a removed session."""
-    token = token_of(agent_id, session_key)
-    ids = {
-        name
-        for tombstone in tombstones_store.list_mirrored(workspace.database)
-        if tombstone.agent_id == agent_id
-        for name in tombstone.session_ids
-    }
-    for name in filter(None, (session_id, session_key)):
-        if name in ids or is_removed(workspace, agent_id, token, name):
-            raise refuse_removed_session(name)

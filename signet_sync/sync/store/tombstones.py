@@ -127,19 +127,6 @@ def tombstone_of(
     return Tombstone.read(fields)
 
 
-def cover(
-    tombstones: Iterable[Tombstone], agent_id: str, names: Iterable[str | None], token: str | None = None
-) -> bool:
-    """Returns whether a tombstone covers a session of these names: by one, or, if it has no ids, by their token."""
-    known = {name for name in names if name}
-    tokens = {token, *(token_of(agent_id, name) for name in known)}
-    return any(
-        one.agent_id == agent_id
-        and (not known.isdisjoint(one.session_ids) or (not one.session_ids and one.session_token in tokens))
-        for one in tombstones
-    )
-
-
 def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
     """Writes tombstones into the mirror; equal ones are not written again."""
     for tombstone in tombstones:
