@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, repository_fields
@@ -49,6 +49,7 @@ class SessionInput(_SharedFields):
     `headless`: the transcript shows that no person spoke.
     """
 
+    kind: ClassVar[Literal["end"]] = "end"
     transcript: str
     summary: str | None = None
     tail: bool = False
@@ -60,6 +61,8 @@ class SessionInput(_SharedFields):
 class CompactionInput(_SharedFields):
     """A compaction: what the harness kept of a session's context."""
 
+    kind: ClassVar[Literal["compact"]] = "compact"
+    tail = more = headless = False  # which only an end can be
     compaction: str
 
 

@@ -21,7 +21,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import store as results
-from signet_sync.sessions.flow import ARTIFACTS, Flow, FlowKind, kinds_of
+from signet_sync.sessions.flow import ARTIFACTS, Flow, kinds_of
 from signet_sync.sessions.input import CompactionInput, SessionInput, write_identity
 from signet_sync.sessions.live import operations as sessions_live
 from signet_sync.sessions.live import store as live
@@ -69,7 +69,7 @@ def write(
         if new is None:
             return answer or ending.repeat_newest()
         flow = ending.begin(new, None)
-        if propose is None or ending.kind == "compact" or ending.more or is_given:
+        if propose is None or given.kind == "compact" or given.more or is_given:
             return sessions_flow.finish(workspace, flow, now_us)
     # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes the
     # flow without the model.
@@ -117,35 +117,50 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
 def _sanitize(workspace: Workspace, given: SessionInput | CompactionInput, now_us: int) -> "_Ending":
     """Returns a request with sanitized values, and what it is known by if it comes again."""
     found = Counter[str]()
-    kind: FlowKind = "end"
-    tail = more = headless = False
-    bodies: dict[str, str | None]
-    if isinstance(given, SessionInput):
-        tail, more, headless = given.tail, given.more, given.headless
-        bodies = {"transcript": _clean(given.transcript, found), "summary": _clean(given.summary or "", found) or None}
-    else:
-        kind, bodies = "compact", {"compaction": _clean(given.compaction, found)}
-        if not bodies["compaction"]:
-            raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
-    written = write_identity(given)
-    identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
+    bodies, proposal = _clean_bodies(given, found), _clean_line(given.memory_sentence, found)
     for name in ("session_id", "session_key", "project", "harness", *REPOSITORY_FIELDS):
         _clean_line(getattr(given, name), found)  # called only to count its redactions
-    token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
+    written = write_identity(given)
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
-    proposal = _clean_line(given.memory_sentence, found)
+    flow_key, content = _identify(given, identity, bodies, proposal)
+    return _Ending(
+        workspace=workspace,
+        given=given,
+        now_us=now_us,
+        # Not in the content: a request that is repeated after its repository was moved or deleted is the same.
+        identity=identity | sessions_live.find_repository(given, written),
+        token=derive_token(given.agent_id, identity["session_key"], identity["session_id"]),
+        bodies=bodies,
+        proposal=proposal,
+        flow_key=flow_key,
+        content=content,
+        redactions=found,
+    )
+
+
+def _clean_bodies(given: SessionInput | CompactionInput, found: Counter[str]) -> dict[str, str | None]:
+    if isinstance(given, SessionInput):
+        return {"transcript": _clean(given.transcript, found), "summary": _clean(given.summary or "", found) or None}
+    if not (compaction := _clean(given.compaction, found)):
+        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
+    return {"compaction": compaction}
+
+
+def _identify(
+    given: SessionInput | CompactionInput,
+    identity: Mapping[str, Any],
+    bodies: Mapping[str, str | None],
+    proposal: str | None,
+) -> tuple[str, str]:
+    """Returns the name of a request's flow, and what a request under the same name must say again."""
     hashes = {name: text_sha256(body) if body is not None else None for name, body in bodies.items()}
     if given.idempotency_key is not None:
-        key = _digest(["key", kind, given.agent_id, given.idempotency_key])
-        content = _digest([kind, identity, hashes, proposal, tail])
-    else:
-        names = [given.agent_id, identity["session_key"], identity["session_id"]]
-        key = content = _digest(["body", kind, *names, hashes, tail])
-    # A request that is repeated after its repository was moved or deleted is the same.
-    identity |= sessions_live.find_repository(given, written)
-    return _Ending(
-        workspace, now_us, kind, identity, token, bodies, proposal, tail, more, headless, key[:32], content, found
-    )
+        key = _digest(["key", given.kind, given.agent_id, given.idempotency_key])
+        return key[:32], _digest([given.kind, identity, hashes, proposal, given.tail])
+    names = [given.agent_id, identity["session_key"], identity["session_id"]]
+    content = _digest(["body", given.kind, *names, hashes, given.tail])
+    return content[:32], content
 
 
 def _digest(value: object) -> str:
@@ -182,21 +197,18 @@ class _NewTexts(NamedTuple):
 
 @dataclass(slots=True)
 class _Ending:
-    """One request, with sanitized values only; `rows` are the session's artifacts, read under the workspace's lock.
+    """One request, sanitized but for `given`; `rows` are the session's artifacts, read under the workspace's lock.
 
     `flow_key` is the name of its flow, `content` what a request under the same name must say again.
     """
 
     workspace: Workspace
+    given: SessionInput | CompactionInput
     now_us: int
-    kind: FlowKind
     identity: dict[str, Any]
     token: str
     bodies: dict[str, str | None]
     proposal: str | None
-    tail: bool
-    more: bool
-    headless: bool
     flow_key: str
     content: str
     redactions: dict[str, int]
@@ -235,7 +247,7 @@ class _Ending:
 
     def repeat_newest(self) -> dict[str, Any]:
         """Returns the answer for a request with nothing new: the newest segment's files."""
-        kinds = tuple(reversed(ARTIFACTS[self.kind]))
+        kinds = tuple(reversed(ARTIFACTS[self.given.kind]))
         newest = {kind: next((row for row in reversed(self.rows) if row.source_kind == kind), None) for kind in kinds}
         lead = next(row for row in newest.values() if row is not None)
         manifest = artifacts.manifest_of(self.workspace.database, *self.session)
@@ -262,11 +274,11 @@ class _Ending:
         # The times decide which live turns are covered.
         at = {"captured_at": identity["captured_at"] or iso(self.now_us), "now": iso(self.now_us)}
         ending = sessions_flow.ending_of({**identity, **at})
-        covered = live.list_covered(workspace.database, ending) if not self.more else []
+        covered = live.list_covered(workspace.database, ending) if not self.given.more else []
         said = [sessions_live.make_spoken_turn(turn) for _, turn in covered]
         segments = [(row.content, row.membership_us) for row in self.rows if row.source_kind == "transcript"]
         absent = sessions_live.missing_turns(said, segments, self.bodies.get("transcript") or "")
-        if self.kind == "compact":
+        if self.given.kind == "compact":
             body = self.bodies["compaction"] or ""
             if any(row.source_kind == "compaction" and alike(row.content, body) for row in self.rows):
                 return None
@@ -280,9 +292,9 @@ class _Ending:
             )
         # A tail is compared word by word, and any difference is new: but for one that was redacted later.
         kept = [row for row in self.rows if row.source_kind == "transcript" and alike(row.content, transcript)]
-        is_kept = self.tail and any(violations.is_redacted(workspace.database, row.source_path) for row in kept)
-        rest = "" if is_kept else new_words(transcript, [text for text, _ in segments], tail=self.tail)
-        words = normalize(insert_live(rest, [said[place] for place in absent], tail=self.tail))
+        is_kept = self.given.tail and any(violations.is_redacted(workspace.database, row.source_path) for row in kept)
+        rest = "" if is_kept else new_words(transcript, [text for text, _ in segments], tail=self.given.tail)
+        words = normalize(insert_live(rest, [said[place] for place in absent], tail=self.given.tail))
         summaries = [row.content for row in self.rows if row.source_kind == "summary"]
         marks = sessions_live.marks_of(covered)
         if segments and not words and (summary is None or any(alike(text, summary) for text in summaries)):
@@ -307,7 +319,7 @@ class _Ending:
         document = {
             "v": sessions_flow.VERSION,
             "sanitizer": sanitizer_stamp(),
-            "kind": self.kind,
+            "kind": self.given.kind,
             **self.identity,
             "captured_at": captured_at,
             "token": self.token,
@@ -338,7 +350,7 @@ class _Ending:
         The summary is the caller's, else one of what rules found; the items that a model chose stand in place of
         theirs.
         """
-        if self.kind == "compact":
+        if self.given.kind == "compact":
             return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
         identity = self.identity
         earlier = [row.content for row in self.rows if row.source_kind == "transcript" and row.content != new.words]
@@ -349,7 +361,7 @@ class _Ending:
             found = found._replace(items=offered.items + tried, chosen=True)
         about = {"project": identity["project"], "harness": identity["harness"]}
         summary = self.bodies.get("summary") or digest_summary(
-            found, **about, headless=self.headless, looks_up=asks_only_memory(new.words)
+            found, **about, headless=self.given.headless, looks_up=asks_only_memory(new.words)
         )
         bodies = {"transcript": new.words, "summary": _clean(summary, Counter())}
         subjects = sessions_flow.subjects_of({**identity, "captured_at": captured_at}, bodies)
@@ -366,7 +378,7 @@ class _Ending:
             return iso(parse_instant(given) or 0)
         behind = max((row.captured_us + 1000 for row in self.rows if row.content != new.words), default=self.now_us)
         ours = {row.source_path for row in self.rows if row.content == new.words}
-        kinds = kinds_of(self.kind, {"transcript"} if new.segment else ())
+        kinds = kinds_of(self.given.kind, {"transcript"} if new.segment else ())
         return self._find_free_moment(max(self.now_us, behind), kinds, ours)
 
     def _choose_manifest(self, captured_at: str) -> str:
