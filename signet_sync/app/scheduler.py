@@ -14,7 +14,7 @@ import apsw
 
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.capture import spool
-from signet_sync.capture.worker import Command, Worker, due, list_changed_sessions
+from signet_sync.capture.worker import Worker, due, list_changed_sessions
 from signet_sync.embeddings.resident import give_back
 from signet_sync.entities.stage import entities_folder, is_entity_path
 from signet_sync.errors import SignetSyncError
@@ -23,6 +23,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, WORDS, 
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import CommitScheduler
+from signet_sync.host.command import Command
 from signet_sync.log import logger
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages import others
@@ -72,7 +73,8 @@ NEWEST_DAYS = 90
 class Scheduler:
     """Watches one workspace and runs its jobs. All in one thread; `watcher.wake` may come from any.
 
-    A job has a name, when it is due (an instant of `time.monotonic`), and what it does. `everything` means that the
+    A job has a name, what it does, and what tells when it is due (an instant of `time.monotonic`); None: it is due when
+    it was last planned for. `everything` means that the
     next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is called during long passes to show
     that the loop works.
     """
@@ -109,17 +111,18 @@ class Scheduler:
         # The agents of many machines start in the morning, and must not all come at once.
         self._plan("share", random.uniform(0.0, 1.0) * workspace.settings.fleet_interval)  # noqa: S311
         # In the order in which they run: the follow-up work of a pass comes after it.
-        self._jobs: tuple[tuple[str, Callable[[], float], Callable[[], None]], ...] = (
-            ("surroundings", self._timed("surroundings"), self._check_surroundings),
-            ("dream", self._timed("dream"), self._dream),
-            ("pass", self._when_to_pass, self._pass_over_changes),
-            ("merge", self._timed("merge"), self._merge),
-            ("checkpoint", self._timed("checkpoint"), self._checkpoint),
-            ("backlog", self._timed("backlog"), self._derive_backlog),
-            ("memory", self._timed("memory"), self._release_memory),
-            ("capture", self._timed("capture"), self._capture),
-            ("commit", lambda: self.commits.due, self.commits.run_due),
-            ("share", self._timed("share"), self._share),
+        self._jobs: tuple[tuple[str, Callable[[], None], Callable[[], float] | None], ...] = (
+            ("surroundings", self._check_surroundings, None),
+            ("dream", self._dream, None),
+            ("full", self._look_at_everything, None),
+            ("pass", self._pass_over_changes, self._when_to_pass),
+            ("merge", self._merge, None),
+            ("checkpoint", self._checkpoint, None),
+            ("backlog", self._derive_backlog, None),
+            ("memory", self._release_memory, None),
+            ("capture", self._capture, None),
+            ("commit", self.commits.run_due, lambda: self.commits.due),
+            ("share", self._share, None),
         )
 
     def state(self) -> str:
@@ -156,7 +159,7 @@ class Scheduler:
         if self.everything:
             return
         settings = self.workspace.settings
-        longest = max(min(min(when() for _, when, _ in self._jobs) - time.monotonic(), longest), 0.0)
+        longest = max(min(min(self._when(name, when) for name, _, when in self._jobs) - time.monotonic(), longest), 0.0)
         hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
         if hint is None:
             return
@@ -168,13 +171,13 @@ class Scheduler:
         changes = self.supervisor.ensure_open(), self.watcher.check()
         self.everything |= any(changes)
         self._at["capture"] = 0.0  # whatever woke us: a hook may have left a job
-        for name, when, run in self._jobs:
-            if when() <= time.monotonic():
+        for name, run, when in self._jobs:
+            if self._when(name, when) <= time.monotonic():
                 self._at.pop(name, None)
                 run()
 
-    def _timed(self, name: str) -> Callable[[], float]:
-        return lambda: self._at.get(name, math.inf)
+    def _when(self, name: str, when: Callable[[], float] | None) -> float:
+        return when() if when is not None else self._at.get(name, math.inf)
 
     def _plan(self, name: str, seconds: float) -> None:
         self._at[name] = time.monotonic() + seconds
@@ -203,17 +206,18 @@ class Scheduler:
         self._plan("dream", DREAM_BEAT)
 
     def _when_to_pass(self) -> float:
-        now = self.everything or self._dirty
-        return 0.0 if now else min(self._at.get("full", 0.0), *self._again.values(), math.inf)
+        return 0.0 if self.everything or self._dirty else min(self._again.values(), default=math.inf)
+
+    def _look_at_everything(self) -> None:
+        self.everything = True
 
     def _pass_over_changes(self) -> None:
-        """Makes a full pass if one is due, else one over the paths that changed or may be settled now."""
+        """Makes a full pass if that is due, else one over the paths that changed or may be settled now."""
         hinted, self._dirty = relevant(self.workspace, frozenset(self._dirty)), set()
         confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
         # What a tombstone covers may have no row: only a look at everything finds its files.
         removal = any(path.startswith(f"{TOMBSTONES}/") for path in hinted)
-        overdue = self._at.get("full", 0.0) <= time.monotonic()
-        if self.everything or overdue or removal or len(hinted) > BIG_BATCH:
+        if self.everything or removal or len(hinted) > BIG_BATCH:
             self._full(confirmed)
         elif hinted or confirmed:
             self._pass(hinted | confirmed, confirmed)
@@ -260,16 +264,15 @@ class Scheduler:
 
     def _share(self) -> None:
         """Shares with an organisation from time to time, where the person's own settings name a place for it."""
-        settings, code = self.workspace.settings, self.sharing.poll() if self.sharing is not None else 0
-        self._plan("share", settings.fleet_interval)  # also if it fails
-        if code is None:
-            self._plan("share", COMMAND_BEAT)
-        elif self.sharing is not None:
+        settings = self.workspace.settings
+        self._plan("share", settings.fleet_interval)  # also if it cannot be started
+        if self.sharing is None and settings.fleet_url:
+            self.sharing = Command(*self.workspace.options, "fleet", "share")
+        elif self.sharing is not None and (code := self.sharing.poll()) is not None:
             if code:
                 logger.warning("sharing ended with {}: {}", code, self.sharing.said)
             self.sharing = None
-        elif settings.fleet_url:
-            self.sharing = Command(self.workspace, "fleet", "share")
+        if self.sharing is not None:
             self._plan("share", COMMAND_BEAT)
 
     # ── passes ──
@@ -364,7 +367,7 @@ class Scheduler:
             logger.info("{}", f"pages are held back: {self.held}" if self.held else "pages are written again")
         if outcome.deferred:
             self._deferrals += 1
-            self._at["full"] = min(self._at.get("full", 0.0), time.monotonic() + backoff(self._deferrals))
+            self._at["full"] = min(self._at.get("full", math.inf), time.monotonic() + backoff(self._deferrals))
             # The first time is ignored: another process may just have been writing the page.
             self.trouble = short(outcome.trouble[-1]) if self._deferrals > 1 and outcome.trouble else ""
         elif outcome.full:

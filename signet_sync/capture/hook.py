@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -393,23 +392,14 @@ def _start_worker(root: str, folder: locations.StateFolder) -> None:
 
     It outlives hook, terminal and harness, and holds none of their files.
     """
-    from signet_sync.storage import state_dir  # nearly always there is an agent
+    from signet_sync.host import command  # nearly always there is an agent
+    from signet_sync.storage import state_dir  # as above
 
     lock = state_dir.intake_lock_to_give(folder)
     if lock is None:
         return
-    import subprocess
-
     try:
-        subprocess.Popen(
-            [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
-            stdin=lock,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
-            start_new_session=True,
-        )
+        command.start("--workspace", root, "session", "take-spool", stdin=lock)
     finally:
         os.close(lock)
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.spool import Job
 from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.host import command
 from signet_sync.sessions.live import store as live
 from signet_sync.sync.workspace import Workspace
 
@@ -29,7 +29,6 @@ LONGEST_REST = 60 * SECOND
 RETRY_SECONDS = 60.0
 # Seconds that a worker without work stays.
 WARM_SECONDS = 300.0
-_SAID = 600  # characters that are kept of what a command said
 _TAKE, _SWEEP, _DONE = b"t", b"s", b"."
 
 
@@ -90,7 +89,7 @@ def stat_of(path: str | None) -> os.stat_result | None:
         return None
 
 
-# ── processes ──
+# ── the process ──
 
 
 class Worker:
@@ -112,10 +111,10 @@ class Worker:
         if self._process is None:
             from subprocess import PIPE
 
-            words = ("session", "take-spool", "--stay")
-            self._process = start_command(self._workspace, *words, stdin=PIPE, stdout=PIPE)
+            words = (*self._workspace.options, "session", "take-spool", "--stay")
+            self._process = command.start(*words, stdin=PIPE, stdout=PIPE)
         with suppress(BrokenPipeError):  # it left just now, which `working` finds
-            os.write(_descriptor(self._process.stdin), _SWEEP if sweep else _TAKE)
+            os.write(command.descriptor(self._process.stdin), _SWEEP if sweep else _TAKE)
         self._busy = True
         return True
 
@@ -123,7 +122,7 @@ class Worker:
         """Checks whether the process takes the spool; reaps one that has ended, which closes its end of the pipe."""
         if self._process is None:
             return False
-        answers = _descriptor(self._process.stdout)
+        answers = command.descriptor(self._process.stdout)
         while select.select([answers], [], [], 0)[0]:
             self._busy = False
             if not os.read(answers, 1):
@@ -137,7 +136,7 @@ class Worker:
     def leave(self) -> None:
         """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
-            _leave(self._process)  # it ends after what it is at
+            command.leave(self._process)  # it ends after what it is at
             self._process = None
 
 
@@ -150,58 +149,3 @@ def rounds() -> Iterator[bool]:
         while select.select([0], [], [], WARM_SECONDS)[0] and (wanted := os.read(0, 1)):
             yield wanted == _SWEEP
             os.write(1, _DONE)
-
-
-class Command:
-    """One of our commands on the workspace, in a process that may outlive this one."""
-
-    def __init__(self, workspace: Workspace, *words: str) -> None:
-        from subprocess import PIPE
-
-        self.said = ""  # the end of what it wrote on stderr
-        self._process = start_command(workspace, *words, stderr=PIPE)
-        os.set_blocking(_descriptor(self._process.stderr), False)
-
-    def poll(self) -> int | None:
-        """Returns the exit code, None as long as it runs; takes what it wrote: a full pipe would stop it."""
-        code = self._process.poll()
-        with suppress(BlockingIOError):
-            while told := os.read(_descriptor(self._process.stderr), 1 << 16):
-                self.said = (self.said + told.decode("utf-8", "replace"))[-_SAID:]
-        if code is not None:
-            self.leave()
-        return code
-
-    def leave(self) -> None:
-        """Stops tracking the process, which goes on."""
-        _leave(self._process)
-
-
-def start_command(workspace: Workspace, *words: str, **pipes: int) -> subprocess.Popen[bytes]:
-    """Starts one of our commands on the workspace in a process that may outlive this one."""
-    import subprocess  # slow import, needed by the agent
-
-    place = [] if workspace.own_place else ["--db", workspace.database.path]
-    return subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
-        stdin=pipes.get("stdin", subprocess.DEVNULL),
-        stdout=pipes.get("stdout", subprocess.DEVNULL),
-        stderr=pipes.get("stderr", subprocess.DEVNULL),
-        cwd="/",
-        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
-        start_new_session=True,
-    )
-
-
-def _leave(process: subprocess.Popen[bytes]) -> None:
-    """Stops waiting for a process, which may outlive this one, and prevents a warning about it."""
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-    process.poll()
-    process.returncode = process.returncode or 0
-
-
-def _descriptor(pipe: IO[bytes] | None) -> int:
-    assert pipe is not None
-    return pipe.fileno()

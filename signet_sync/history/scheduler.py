@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
-from signet_sync.capture.worker import Command
 from signet_sync.history import operations as history_operations
+from signet_sync.host.command import Command
 from signet_sync.log import logger
 from signet_sync.storage.locations import now_us
 from signet_sync.sync.workspace import Workspace
@@ -63,7 +63,7 @@ class CommitScheduler:
             return
         self.due = self._first = math.inf
         if history_operations.is_due(self._workspace, now_us()):
-            self._process = Command(self._workspace, "history", "close-sessions")
+            self._process = Command(*self._workspace.options, "history", "close-sessions")
             self.due = now + _MOMENT
 
     def stop(self) -> None:

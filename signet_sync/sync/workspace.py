@@ -57,6 +57,11 @@ class Workspace:
         settings = self.settings
         return NoiseRule.from_prefixes(settings.noise_projects, settings.noise_sessions)
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Returns the options by which a command of ours finds the workspace."""
+        return "--workspace", self.root, *(() if self.own_place else ("--db", self.database.path))
+
     def close(self) -> None:
         """Closes the database connection cleanly."""
         self.database.close()

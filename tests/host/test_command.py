@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from agents import until
 
-from signet_sync.capture import worker
+from signet_sync.host import command as host_command
 
 CHATTY = "import sys; sys.stderr.write('x' * 300_000 + 'the end\\n'); sys.exit(3)"
 
 
 def test_a_command_that_says_much_ends_and_its_last_words_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(_: Any, *words: str, **pipes: int) -> subprocess.Popen[bytes]:
+    def start(*words: str, **pipes: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", CHATTY], **pipes)
 
-    monkeypatch.setattr(worker, "start_command", start)
-    workspace: Any = None
-    command = worker.Command(workspace, "fleet", "share")
+    monkeypatch.setattr(host_command, "start", start)
+    command = host_command.Command("fleet", "share")
     assert until(command.poll, "its end") == 3
     assert command.said.endswith("xthe end\n") and len(command.said) == 600
