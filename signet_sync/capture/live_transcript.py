@@ -14,6 +14,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.reader import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
+from signet_sync.capture.store import LiveMark, drop_other_live_marks, find_live_mark, set_live_mark
 from signet_sync.capture.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, list_changed, list_changed_sessions, stat_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, reason
@@ -73,7 +74,7 @@ def read_running_sessions(workspace: Workspace, now_us: int) -> None:
         for job, shape, wait in list_changed_sessions(workspace, now_us):
             if wait <= 0:
                 read_running(workspace, job, shape, now_us)
-        live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
+        drop_other_live_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
 
@@ -82,8 +83,8 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     """Reads the turns of one running session. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
     # Recorded before reading: a transcript that kills the process must not do so again at once.
-    begun = live.TranscriptMark("", job.at, now_us + LONGEST_REST)
-    live.set_mark(workspace.database, name, begun)
+    begun = LiveMark("", job.at, now_us + LONGEST_REST)
+    set_live_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
         # A process that began to read later has read more.
@@ -95,10 +96,10 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
             spool.finish(job)
     took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
     rest = min(max(LIVE_REST, took), LONGEST_REST)
-    live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
+    set_live_mark(workspace.database, name, LiveMark(shape, job.at, now_us + rest))
 
 
-def update_live_turns(workspace: Workspace, job: Job, name: str, begun: live.TranscriptMark, now_us: int) -> None:
+def update_live_turns(workspace: Workspace, job: Job, name: str, begun: LiveMark, now_us: int) -> None:
     """Updates a running session's live turns to what no segment contains of its transcript.
 
     Nothing is done if another read has `begun` meanwhile, or a client streams the session. The session's key is its id,
@@ -121,7 +122,7 @@ def update_live_turns(workspace: Workspace, job: Job, name: str, begun: live.Tra
         refuse_removed(workspace, agent_id, session_id, session_id)
         # It was ended meanwhile: the next look reads what is new since then.
         ended = segments != live.segments(database, agent_id, token, session_id)
-        if ended or live.is_streamed(database, agent_id, session_id) or live.mark_of(database, name) != begun:
+        if ended or live.is_streamed(database, agent_id, session_id) or find_live_mark(database, name) != begun:
             return
         live.mirror(database, agent_id, session_id, session_id, turns)
         if turns:

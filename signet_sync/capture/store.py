@@ -150,3 +150,42 @@ def forget_read(database: Database) -> None:
 
 def _hide(path: str, session_id: str) -> tuple[str, str]:
     return sha256(f"{path}\0{session_id}".encode("utf-8", "surrogatepass")).hexdigest(), ""
+
+
+# ── running sessions: which transcripts were read ──
+
+
+class LiveMark(NamedTuple):
+    """The state of a running session's transcript when its turns were last read.
+
+    `reported_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
+    """
+
+    shape: str
+    reported_at: str
+    rests_until: int
+
+
+def find_live_mark(database: Database, name: str) -> LiveMark | None:
+    """Returns the mark of a running session by the name of its stop marker; None if its transcript was never read."""
+    for row in database.execute("select shape, told_at, rests_until from live_transcripts where name = ?", (name,)):
+        return LiveMark(*row)
+    return None
+
+
+def set_live_mark(database: Database, name: str, mark: LiveMark) -> None:
+    """Stores the state of a transcript as it was read."""
+    with database.transaction():
+        database.execute(
+            "insert or replace into live_transcripts(name, shape, told_at, rests_until) values(?, ?, ?, ?)",
+            (name, *mark),
+        )
+
+
+def drop_other_live_marks(database: Database, names: Collection[str]) -> None:
+    """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
+    known = [name for (name,) in database.execute("select name from live_transcripts")]
+    gone = [(name,) for name in known if name not in names]
+    if gone:
+        with database.transaction():
+            database.executemany("delete from live_transcripts where name = ?", gone)

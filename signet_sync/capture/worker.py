@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.spool import Job
+from signet_sync.capture.store import LiveMark, find_live_mark
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.host import command
-from signet_sync.sessions.live import store as live
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def list_changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[J
         yield job, shape, wait if reported else wait + LONGEST_REST
 
 
-def list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
+def list_changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, LiveMark | None]]:
     """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event == "stop" and (shape := shape_of(job)):
-            mark = live.mark_of(workspace.database, os.path.basename(job.place))
+            mark = find_live_mark(workspace.database, os.path.basename(job.place))
             if mark is None or mark.shape != shape:
                 yield job, shape, mark
 

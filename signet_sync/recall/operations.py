@@ -166,25 +166,11 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
 # ── hits: of the index ──
 
 
-def _make_hit(
-    question: Question,
-    held: int,
-    tier: Tier,
-    name: str,
-    text: str,
-    where: str,
-    speaker: str,
-    at_us: int,
-    covered: float,
-    score: float,
-    path: str | None = None,
-    turn: int = 0,
-) -> RankedHit:
-    """Returns a hit that has the terms `held` of a question; why it is one says how many, where, by whom and when."""
+def _explain(question: Question, held: int, where: str, at_us: int) -> tuple[str, str]:
+    """Returns the day of a hit that has the terms `held` of a question, and why it is one: how many, where and when."""
     day, whole = local_day(at_us), words_held(question, held)
     share = "all words" if whole == question.words else f"{whole} of {question.words} words"
-    why = f"{share}, in {where}{f': {speaker}' if speaker and tier == 'session' else ''}, {day}"
-    return RankedHit(tier, name, text, path, round(score, 3), covered >= KNOWN, speaker, turn, day, why)
+    return day, f"{share}, in {where}, {day}"
 
 
 def words_held(question: Question, held: int) -> int:
@@ -232,9 +218,10 @@ def _make_statement_hit(question: Question, weighed: WeighedTerms, match: Match,
     else:
         where = _WHAT[found.kind] + name_of_project(found.about)
         where += " in a running session" if name_running_session(found.path) is not None else ""
-    return _make_hit(
-        question, match.terms, tier, found.id, flatten(text, SHOWN), where, "User" if tier == "memory" else "",
-        found.at_us, match.covered, match.score, file_of(found.path),
+    day, why = _explain(question, match.terms, where, found.at_us)
+    return RankedHit(
+        tier=tier, id=found.id, text=flatten(text, SHOWN), path=file_of(found.path), score=round(match.score, 3),
+        known=match.covered >= KNOWN, speaker="User" if tier == "memory" else "", turn=0, day=day, why=why,
     )  # fmt: skip
 
 
@@ -249,10 +236,12 @@ def _make_artifact_hit(
     name, at_us = rows.node_at(database, agent_id, found.path, first.start) or (found.path, found.at_us)
     text = GAP.join(_show_passages(found, places, weighed)) if places else found.sentence
     speaker = _SPEAKERS.get(first.voice, "") if found.kind == "transcript" else ""
-    return _make_hit(
-        question, match.terms, match.text.tier, name, flatten(text, _MOST_SHOWN),
-        _WHAT[found.kind] + name_of_project(found.project), speaker, at_us, match.covered, match.score,
-        file_of(found.path), first.turn + 1,
+    where = _WHAT[found.kind] + name_of_project(found.project) + (f": {speaker}" if speaker else "")
+    day, why = _explain(question, match.terms, where, at_us)
+    return RankedHit(
+        tier=match.text.tier, id=name, text=flatten(text, _MOST_SHOWN), path=file_of(found.path),
+        score=round(match.score, 3), known=match.covered >= KNOWN, speaker=speaker, turn=first.turn + 1, day=day,
+        why=why,
     )  # fmt: skip
 
 
@@ -310,9 +299,11 @@ def list_running_hits(
             if answer is None:
                 continue
             text = f"{label}: {text}{GAP}{label_of(answer.role)}: {turn_text(answer.content, 0)}"
-        hit = _make_hit(
-            question, held, "session", f"{turn.session_key}#{turn.turn}", flatten(text, SHOWN), "a running session",
-            label, at_us, covered, _OF_RUNNING * covered, turn=turn.turn,
+        day, why = _explain(question, held, f"a running session{f': {label}' if label else ''}", at_us)
+        hit = RankedHit(
+            tier="session", id=f"{turn.session_key}#{turn.turn}", text=flatten(text, SHOWN), path=None,
+            score=round(_OF_RUNNING * covered, 3), known=covered >= KNOWN, speaker=label, turn=turn.turn, day=day,
+            why=why,
         )  # fmt: skip
         if turn.session_key not in best or hit.score > best[turn.session_key].score:
             best[turn.session_key] = hit
@@ -335,6 +326,8 @@ def list_file_hits(
 
         held, paragraph = find_best(sanitize_transcript_v2(file.text))  # as a whole, so that no secret is cut
         text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), SHOWN), weighed.share(held)
-        where = f"a file of {file.harness or 'the project'}"
-        name, score = sanitize_transcript_v2(file.path), _OF_RUNNING * covered
-        yield _make_hit(question, held, "file", name, text, where, "file", file.at_us, covered, score)
+        day, why = _explain(question, held, f"a file of {file.harness or 'the project'}", file.at_us)
+        yield RankedHit(
+            tier="file", id=sanitize_transcript_v2(file.path), text=text, path=None,
+            score=round(_OF_RUNNING * covered, 3), known=covered >= KNOWN, speaker="file", turn=0, day=day, why=why,
+        )  # fmt: skip

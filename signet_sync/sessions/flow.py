@@ -206,17 +206,6 @@ def _find_step(workspace: Workspace, flow: Flow) -> Callable[[Workspace, Flow], 
     return _answer if flow.reconciled else None
 
 
-def ending_of(document: Mapping[str, Any]) -> live.Ending:
-    """Returns the ending that selects the live turns covered by a flow."""
-    return live.ending_of(
-        document["agent_id"],
-        document["session_key"] or document["session_id"],
-        document["session_id"],
-        said_by=document["ended_at"] or document["captured_at"],
-        begun_at=document["now"],
-    )
-
-
 def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactState:
     path = flow.path(kind)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
@@ -376,7 +365,7 @@ def _answer(workspace: Workspace, flow: Flow) -> None:
         sessions_live.forget(workspace, document["agent_id"], key, document["live"])
     with workspace.database.transaction(durable=True):
         if document["kind"] == "end":
-            live.reset_read(workspace.database, ending_of(document))
+            live.reset_read(workspace.database, live.make_ending(document))
         results.record(
             workspace.database,
             agent_id=document["agent_id"],

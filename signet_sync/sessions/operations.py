@@ -273,7 +273,7 @@ class _Ending:
         self.rows = tuple(artifacts.session_rows(workspace.database, *self.session))
         # The times decide which live turns are covered.
         at = {"captured_at": identity["captured_at"] or iso(self.now_us), "now": iso(self.now_us)}
-        ending = sessions_flow.ending_of({**identity, **at})
+        ending = live.make_ending({**identity, **at})
         covered = live.list_covered(workspace.database, ending) if not self.given.more else []
         said = [sessions_live.make_spoken_turn(turn) for _, turn in covered]
         segments = [(row.content, row.membership_us) for row in self.rows if row.source_kind == "transcript"]

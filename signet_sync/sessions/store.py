@@ -1,15 +1,10 @@
-"""Stores the answers of write flows; a replay of the same request returns the first answer.
-
-What a session states is read here too.
-"""
+"""Stores the answers of write flows; a replay of the same request returns the first answer."""
 
 import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import STATEMENTS
-from signet_sync.sync.store.sessions import SessionRef
 
 
 class RecordedAnswer(NamedTuple):
@@ -96,41 +91,3 @@ def forget_answers_of(database: Database, agent_id: str, ids: Collection[str]) -
 def forget_answers(database: Database) -> None:
     """Lets every end of a session be written again. In the caller's transaction."""
     database.execute("delete from flow_results")
-
-
-def find(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
-    """Finds the session of this token and id among artifacts or, if all of these vanished, among seals."""
-    for columns, table in (("max(session_key)", "memory_artifacts"), ("null", "seals")):
-        for row in database.execute(
-            f"select agent_id, session_token, session_id, {columns} from {table}"
-            " where agent_id = ? and session_token = ? and session_id = ? group by 1, 2, 3",
-            (agent_id, token, session_id),
-        ):
-            return SessionRef(*row)
-    return None
-
-
-class SessionStatement(NamedTuple):
-    """A statement of a session, who said it and when, with the artifact and the line of its body, from 1."""
-
-    id: str
-    kind: str
-    text: str
-    status: str
-    speaker: str
-    at_us: int
-    path: str
-    line: int
-
-
-def statements(database: Database, ref: SessionRef) -> list[SessionStatement]:
-    """Returns what a session states, each at its first place, in the order of its artifacts."""
-    rows = database.execute(
-        # SQLite takes the other columns from the row with the least path.
-        f"select s.id, s.kind, f.text, f.status, f.speaker, f.at_us, min(s.source_path), s.line from {STATEMENTS} s"
-        " cross join statements f on f.agent_id = s.agent_id and f.id = s.id and f.newest = 1"
-        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by s.id order by 7, 8, s.id limit 50",
-        ref[:3],
-    )
-    return [SessionStatement(*row) for row in rows]

@@ -18,7 +18,7 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, rows_of_sessions
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
-from signet_sync.storage.database.tables import path_of
+from signet_sync.storage.database.tables import STATEMENTS, path_of
 from signet_sync.sync.store.texts import Line
 from signet_sync.text.sentences import basename
 
@@ -369,3 +369,29 @@ def list_of_sessions(
     """Yields kind and words of what some sessions of a thread stated and still holds, newest first."""
     numbers = batches.numbers(database, sessions).values()
     return database.execute(_STILL, (agent_id, thread_id, json.dumps(list(numbers))))
+
+
+class SessionStatement(NamedTuple):
+    """A statement of a session, who said it and when, with the artifact and the line of its body, from 1."""
+
+    id: str
+    kind: str
+    text: str
+    status: str
+    speaker: str
+    at_us: int
+    path: str
+    line: int
+
+
+def list_of_session(database: Database, session: Session) -> list[SessionStatement]:
+    """Returns what a session states, each at its first place, in the order of its artifacts."""
+    rows = database.execute(
+        # SQLite takes the other columns from the row with the least path.
+        f"select s.id, s.kind, f.text, f.status, f.speaker, f.at_us, min(s.source_path), s.line from {STATEMENTS} s"
+        " cross join statements f on f.agent_id = s.agent_id and f.id = s.id and f.newest = 1"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
+        " group by s.id order by 7, 8, s.id limit 50",
+        session,
+    )
+    return [SessionStatement(*row) for row in rows]

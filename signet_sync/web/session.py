@@ -11,7 +11,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, open_source
 from signet_sync.formats.snapshot import Found
 from signet_sync.recall import open_session
 from signet_sync.recall.store import references
-from signet_sync.sessions import store as results
+from signet_sync.statements import store as statements_store
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import open_index
@@ -130,7 +130,7 @@ def session(request: ViewRequest) -> WebPage:
     """Shows a session that has files. Raises `UsageError` for any other."""
     token, session_id = request.path["token"], request.path["session"]
     with open_index(request.site.place) as database:
-        ref = results.find(database, request.agent, token, session_id)
+        ref = sessions.find_exact(database, request.agent, token, session_id)
         if ref is None:
             hint = "it still runs, is another agent's, was removed, or is newer than the last pass: signet-sync reindex"
             raise UsageError(f"there is no session {session_id or token}", hint=hint, code="unknown-session")
@@ -168,7 +168,7 @@ def _show(request: ViewRequest, database: Database, ref: SessionRef) -> WebPage:
             if (one.session_token, one.session_id) == ref[1:3]
         ],
         "node": next(iter(references.best(database, ref)), None),
-        "statements": results.statements(database, ref),
+        "statements": statements_store.list_of_session(database, ref[:3]),
         "links": find_targets(database, request.agent, targets),
     }
     return WebPage("session", title, data)

@@ -27,6 +27,7 @@ from workbench import NOW, Vault, holding, numbered
 from signet_sync.app.workspace import opened
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
+from signet_sync.capture.store import LiveMark, set_live_mark
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse, write
 from signet_sync.sessions import journal
@@ -187,7 +188,7 @@ class Scene:
             live.buffer(database, "default", "agent:main:main", [turn], session_id=ID)
             live.buffer(database, "default", "agent:main:main", [turn._replace(content="other")], session_id=OTHER)
         job = spool.put(str(state / "spool"), self.job("stop"))
-        live.set_mark(database, os.path.basename(job.place), live.TranscriptMark("1 2", NOW, 3))
+        set_live_mark(database, os.path.basename(job.place), LiveMark("1 2", NOW, 3))
         database.close()
         spool.put(str(state / "spool"), self.job("compact"))
         (state / "spool/1.json").write_text(json.dumps({"session_id": ID, "text": line("torn")})[:-9])

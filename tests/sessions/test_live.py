@@ -22,6 +22,7 @@ from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
+from signet_sync.capture.store import LiveMark, set_live_mark
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
@@ -404,7 +405,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
     # A clock that was set back does not put it off for long.
     with writing(vault) as database:
         (name,) = spool.markers(str(vault.state / "spool"))
-        live.set_mark(database, name, live.TranscriptMark("", "", time.time_ns() // 1000 + 3600 * SECOND))
+        set_live_mark(database, name, LiveMark("", "", time.time_ns() // 1000 + 3600 * SECOND))
     take(vault)
     assert len(reads) == 5
 

@@ -4,9 +4,9 @@ Turns that the harness handed over follow from the files of `live_files`. Turns 
 read from its harness's transcript, from which they can be read again.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import token_of
@@ -299,20 +299,29 @@ def segments(database: Database, agent_id: str, token: str, session_id: str) -> 
 
 # ── endings ──
 
-# Agent, key, id of a session, and the times up to which an ending of it covers turns: with its id, with its key only.
-Ending = tuple[str, str, str, str, str]
 _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
 
 
-def ending_of(agent_id: str, session_key: str, session_id: str, *, said_by: str, begun_at: str) -> Ending:
-    """Returns an ending, to select the live turns it covers; `said_by`, `begun_at`: ISO 8601 UTC with milliseconds.
+class Ending(NamedTuple):
+    """A session, and up to when an ending of it covers turns with its id, and those with its key only (ISO 8601)."""
+
+    agent_id: str
+    session_key: str
+    session_id: str
+    until: str
+    until_without_id: str
+
+
+def make_ending(document: Mapping[str, Any]) -> Ending:
+    """Returns the ending of a flow's document, to select the live turns that it covers.
 
     Covered are the session's own turns said before the ending began; later ones are not in it. Under a key that
-    sessions share, turns may have no session id: of those, the ones up to `said_by` are covered, since later ones
-    belong to another session.
+    sessions share, turns may have no session id: of those, the ones up to its end are covered, since later ones belong
+    to another session.
     """
-    own = max(said_by, begun_at)
-    return agent_id, session_key, session_id, own, own if session_key == session_id else said_by
+    session_id, said_by = document["session_id"], document["ended_at"] or document["captured_at"]
+    key, own = document["session_key"] or session_id, max(said_by, document["now"])
+    return Ending(document["agent_id"], key, session_id, own, own if key == session_id else said_by)
 
 
 def list_covered(database: Database, ending: Ending) -> list[tuple[str, LiveTurn]]:
@@ -330,8 +339,7 @@ def list_covered(database: Database, ending: Ending) -> list[tuple[str, LiveTurn
 def reset_read(database: Database, ending: Ending) -> None:
     """Deletes covered turns that were read from a transcript and are in artifacts now, in the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", ending)
-    agent_id, _, session_id, *_ = ending
-    _follow_shrinking(database, agent_id, session_id, session_id)
+    _follow_shrinking(database, ending.agent_id, ending.session_id, ending.session_id)
 
 
 # ── files ──
@@ -367,42 +375,3 @@ def list_handed_over(database: Database) -> list[tuple[str, str, str]]:
     columns = "agent_id, session_key, session_id"
     query = f"select distinct {columns} from session_transcripts where {HANDED_OVER} order by 1, 2, 3"
     return list(database.execute(query))
-
-
-# ── which transcripts were read ──
-
-
-class TranscriptMark(NamedTuple):
-    """The state of a running session's transcript when its turns were last read.
-
-    `reported_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
-    """
-
-    shape: str
-    reported_at: str
-    rests_until: int
-
-
-def mark_of(database: Database, name: str) -> TranscriptMark | None:
-    """Returns the mark of a running session by the name of its stop marker; None if its transcript was never read."""
-    for row in database.execute("select shape, told_at, rests_until from live_transcripts where name = ?", (name,)):
-        return TranscriptMark(*row)
-    return None
-
-
-def set_mark(database: Database, name: str, mark: TranscriptMark) -> None:
-    """Stores the state of a transcript as it was read."""
-    with database.transaction():
-        database.execute(
-            "insert or replace into live_transcripts(name, shape, told_at, rests_until) values(?, ?, ?, ?)",
-            (name, *mark),
-        )
-
-
-def drop_other_marks(database: Database, names: Collection[str]) -> None:
-    """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
-    known = [name for (name,) in database.execute("select name from live_transcripts")]
-    gone = [(name,) for name in known if name not in names]
-    if gone:
-        with database.transaction():
-            database.executemany("delete from live_transcripts where name = ?", gone)

@@ -81,6 +81,18 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
     ]
 
 
+def find_exact(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
+    """Finds the session of this token and id among artifacts or, if all of these vanished, among seals."""
+    for columns, table in (("max(session_key)", "memory_artifacts"), ("null", "seals")):
+        for row in database.execute(
+            f"select agent_id, session_token, session_id, {columns} from {table}"
+            " where agent_id = ? and session_token = ? and session_id = ? group by 1, 2, 3",
+            (agent_id, token, session_id),
+        ):
+            return SessionRef(*row)
+    return None
+
+
 def make_unknown_error(agent_id: str, name: str) -> UsageError:
     """Returns what is raised where a name means no session."""
     return UsageError(
