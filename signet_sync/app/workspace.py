@@ -30,22 +30,22 @@ DERIVERS = (
     "signet_sync.recall.stage:FoundStatements",
 )
 RECOVERIES = (
-    "signet_sync.app.recovery:Words",
+    "signet_sync.statements.stage:Words",
     # First, because removing a second link changes the signature of a file published just before a crash.
     "signet_sync.pages.conflict_copies:DisplacedSaves",
     # Before flows are finished: one of a removed session must not write.
     "signet_sync.privacy.stage:SignetRemovals",
-    "signet_sync.app.recovery:LiveTurns",
-    "signet_sync.app.recovery:UnfinishedFlows",
+    "signet_sync.sessions.stage:LiveTurns",
+    "signet_sync.sessions.stage:UnfinishedFlows",
 )
 ERASERS = (
     "signet_sync.privacy.stage:RemovedSessions",
     "signet_sync.entities.stage:Entities",
-    "signet_sync.app.recovery:LiveTurns",
+    "signet_sync.sessions.stage:LiveTurns",
 )
 MAINTENANCE = (
     InFull("signet_sync.sync.deriving:FullText"),
-    "signet_sync.app.recovery:Words",
+    "signet_sync.statements.stage:Words",
     "signet_sync.entities.stage:Entities",
     InFull("signet_sync.sync.manifests:MissingManifests"),
     InFull("signet_sync.integrity.stage:Retention"),

@@ -21,6 +21,7 @@ from signet_sync.storage import files, writing
 from signet_sync.sync import deriving
 from signet_sync.sync.index_records import Source
 from signet_sync.sync.planner import Tombstones
+from signet_sync.sync.store import passes
 from signet_sync.sync.store import tombstones as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
@@ -99,7 +100,7 @@ def follow(workspace: Workspace) -> set[str]:
     """
     database = workspace.database
     seen = fingerprint(workspace.root)
-    if seen == (database.value("select version from derivers where name = ?", (_NAME,)) or ""):
+    if seen == (passes.find_version(database, _NAME) or ""):
         return set()
     removed = Tombstones(tombstones_store.list_mirrored(database))
     said = read_words(workspace.root)
@@ -111,7 +112,7 @@ def follow(workspace: Workspace) -> set[str]:
     with nullcontext() if database.connection.in_transaction else database.transaction(durable=True):
         threads, agents = store.follow_words(database, newest_words(word for word in said if word not in gone).values())
         deriving.queue(database, workspace.pipeline, {Source(OUTCOME, *thread) for thread in threads})
-        database.execute("insert or replace into derivers(name, version) values(?, ?)", (_NAME, seen))
+        passes.set_version(database, _NAME, seen)
     return agents
 
 

@@ -15,7 +15,7 @@ from signet_sync.storage.database.batches import LISTED, pack_values, rows_with_
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.index_records import Judgement, Known, Row, Seal
-from signet_sync.sync.store import texts
+from signet_sync.sync.store import passes, texts
 from signet_sync.sync.store.texts import keep, text_of
 
 _COLUMNS = ", ".join(Row._fields).replace("ledger_sentence", "built_sentence")
@@ -32,13 +32,12 @@ def _make_known(row: Sequence[Any], seen: Signature | None = None) -> Known:
 
 def sanitizer_of_rows(database: Database) -> str | None:
     """Returns the stamp of the sanitizer that every row passed; None if some rows may have passed another one."""
-    found: str | None = database.value("select version from derivers where name = 'artifacts'")
-    return found
+    return passes.find_version(database, "artifacts")
 
 
 def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     """Records that every row has passed this sanitizer."""
-    database.execute("insert or replace into derivers(name, version) values('artifacts', ?)", (stamp,))
+    passes.set_version(database, "artifacts", stamp)
 
 
 def list_known_files(

@@ -49,6 +49,17 @@ def put(database: Database, what: Fact, value: float | str | None) -> None:
     database.set_state(_TABLE, what, value)
 
 
+def find_version(database: Database, name: str) -> str | None:
+    """Returns from what the rows of a deriver were made, or of one who keeps its own; None if they never were."""
+    found: str | None = database.value("select version from derivers where name = ?", (name,))
+    return found
+
+
+def set_version(database: Database, name: str, version: str) -> None:
+    """Records it. In the caller's transaction."""
+    database.execute("insert or replace into derivers(name, version) values(?, ?)", (name, version))
+
+
 # ── the outbox: which sources derivers still have to process, one row for each, newest sessions first ──
 
 # Later than every instant: removed sources, and those another deriver moved, do not wait for older sessions.

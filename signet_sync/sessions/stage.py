@@ -1,4 +1,4 @@
-"""Takes in what files say that rows follow from: live turns, words, write flows; modules load only if needed."""
+"""Keeps live turns equal to their files, and finishes write flows; modules load only if there are any."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.errors import RevisionConflict, WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.paths import MEMORY, WORDS
+from signet_sync.formats.paths import MEMORY
 from signet_sync.sessions import journal
 from signet_sync.sessions.live import files as live_files
 from signet_sync.storage import files
 from signet_sync.sync.database import back_up
 from signet_sync.sync.store import counts
-from signet_sync.sync.workspace import Eraser, Maintenance, Pass, Recovery, Workspace
+from signet_sync.sync.workspace import Eraser, Pass, Recovery, Workspace
 
 if TYPE_CHECKING:
     from signet_sync.sessions.flow import Flow
@@ -52,38 +52,6 @@ class LiveTurns(Recovery, Eraser):
 
         live.forget_removed_rows(database, tombstone, sessions)
         return 0
-
-
-class Words(Recovery, Maintenance):
-    """Reads what was said of statements since the last pass, on whichever machine."""
-
-    name = "words"
-    database_only = True
-
-    @contextmanager
-    def recover(self, run: Pass) -> Iterator[None]:
-        """Reads it before anything is derived: no early page may show what was taken back."""
-        # If the folder is away, the pass may halt, and the rows serve on.
-        if files.status_of(run.workspace.root, WORDS) is not None and self.due(run):
-            self.run(run)
-        yield
-
-    def due(self, run: Pass) -> bool:
-        """Returns whether the pass looks at the folder, and it is there or was."""
-        paths = run.request.paths
-        if paths is not None and not any(path == MEMORY or path.startswith(WORDS) for path in paths):
-            return False
-        known = "select exists(select 1 from derivers where name = 'words')"
-        return files.status_of(run.workspace.root, WORDS) is not None or bool(run.database.value(known))
-
-    def run(self, run: Pass) -> None:
-        """Has rows follow the files, if they changed."""
-        from signet_sync.statements import word_files  # most workspaces have none
-
-        try:
-            run.outcome.change.agents |= word_files.follow(run.workspace)
-        except (OSError, WorkspaceError) as error:
-            run.outcome.trouble.append(f"what was said of statements cannot be read now: {error}")
 
 
 class UnfinishedFlows(Recovery):
