@@ -25,9 +25,12 @@ def type_name(command: str) -> str:
 def schema(command: str) -> dict[str, Any]:
     """Returns the schema of a command's document, or of an `error`; no object has other fields than it names.
 
-    Raises `AttributeError` for a command without a type.
+    Raises `LookupError` for a command without a type.
     """
-    found = TypeAdapter(getattr(answers, type_name(command))).json_schema()
+    name = type_name(command)
+    if not hasattr(answers, name):
+        raise LookupError(f"docs/site/answers.py needs a class {name}, the type of `{command} --json`")
+    found = TypeAdapter(getattr(answers, name)).json_schema()
     for one in (found, *found.get("$defs", {}).values()):
         if "properties" in one and one.get("title") not in _OPEN:
             one["additionalProperties"] = False

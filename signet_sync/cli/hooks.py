@@ -21,7 +21,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.settings_text import Edit, Server
 from signet_sync.text.phrases import count_noun
 
-_NAMES = click.Choice([*registry.hooked(), hooks_install.AUTO])
+_NAMES = click.Choice([*registry.names(), hooks_install.AUTO])
 
 _harness = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
 hooks = Group(
@@ -63,9 +63,7 @@ def install(context: Context, harness: str, mcp: bool, dry_run: bool, **given: s
         if not names:
             return
         click.echo(f"new sessions are captured into {context.root}; running ones may not use the hooks yet")
-        click.echo(
-            "they get memory at starts, prompts, edits, commands (off: context.prompts, context.moments = false)"
-        )
+        click.echo("they get memory at starts, prompts, edits, commands; off: context.prompts, context.moments = false")
         _show_steps(done)
         for number, name in enumerate(names):
             click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
@@ -96,6 +94,8 @@ def uninstall(context: Context, harness: str, dry_run: bool) -> int:
 
 
 def _choose_harnesses(harness: str) -> list[str]:
+    if harness not in (*registry.hooked(), hooks_install.AUTO):
+        raise UsageError(f"{harness} has no hooks", hint=f"signet-sync import {harness} takes its sessions")
     names = hooks_install.choose_harnesses(harness)
     if not names:
         hint = f"name one to create its settings: {', '.join(registry.hooked())}"

@@ -2,8 +2,9 @@
 
 A sample has a `PLACE` below the home; `STEPS`: the documents of its hooks at each step, and what was injected then
 ("all" of the start's context, "lines" on the prompt, "" nothing, None: no such event); and `records` (or `write`) of
-turns. `HAS_PATH` is false if its documents do not name the transcript, `EDITOR` is the name of its
-tool that edits. `CASES` are recorded inputs by what they show.
+turns. `HAS_PATH` is false if its documents do not name the transcript, `HAS_CALLS` if its transcripts keep no calls of
+tools, `HAS_FOLDER` if they do not name the session's folder. `EDITOR` is the name of its tool that edits. `CASES` are
+recorded inputs by what they show. Of a harness without hooks, `STEPS` is empty.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.reader import Conversation
@@ -54,7 +57,8 @@ def at(number: int) -> str:
 def sample(harness: str) -> Any:
     """The module of a harness."""
     name = f"{harness.replace('-', '_')}.py"
-    place = next(folder / name for folder in FOLDERS if (folder / name).is_file())
+    place = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
+    assert place is not None, f"add tests/capture/harnesses/{name}; see quill.py there"
     spec = importlib.util.spec_from_file_location(f"sample_{place.stem}", place)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -62,17 +66,22 @@ def sample(harness: str) -> Any:
     return module
 
 
+def has(harness: str, what: str) -> bool:
+    """Whether its transcripts have "calls" or the "folder", its documents the "path"."""
+    return getattr(sample(harness), f"HAS_{what.upper()}", True)
+
+
+def require(harness: str, what: str) -> None:
+    """Skips what is about something that a harness does not have."""
+    if not has(harness, what):
+        pytest.skip(f"{harness} says HAS_{what.upper()} = False")
+
+
 def write(
-    harness: str,
-    home: Path,
-    turns: Sequence[Turn],
-    *,
-    session: str = SESSION,
-    cwd: str = PROJECT,
-    got: Sequence[str] = (),
+    harness: str, home: Path, turns: Sequence[Turn], session: str = SESSION, cwd: str = PROJECT, got: Sequence[str] = ()
 ) -> Path:
     """Writes a session to where the harness keeps it below a home; `got` are the texts that it got from our hooks."""
-    made = sample(harness)
+    made, turns = sample(harness), [one for one in turns if one.kind != "call" or has(harness, "calls")]
     path = home / made.PLACE.format(session)
     path.parent.mkdir(parents=True, exist_ok=True)
     if hasattr(made, "write"):

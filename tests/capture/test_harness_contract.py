@@ -15,7 +15,7 @@ from typing import Any
 
 import harness_samples
 import pytest
-from harness_samples import PROJECT, SESSION, Turn, sample
+from harness_samples import PROJECT, SESSION, Turn, has, require, sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transcripts import assert_sound, hostile, jsonl
@@ -70,7 +70,7 @@ def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any])
     """The text that the harness takes from our answer."""
     prompt = {"prompt": document["prompt"].replace("{prompt}", QUESTION)} if "prompt" in document else {}
     shared = {"session_id": SESSION, "cwd": PROJECT}
-    if getattr(sample(harness), "HAS_PATH", True):
+    if has(harness, "path"):
         shared["transcript_path"] = str(transcript)
     given = {**shared, **document, **prompt}
     answer = vault.hook(harness, "--strict", given=json.dumps(given).encode())
@@ -82,6 +82,7 @@ def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any])
 
 
 def test_what_a_hook_said_of_a_call_is_no_part_of_its_result(tmp_path: Path, harness: str) -> None:
+    require(harness, "calls")
     block = f"{OPENING}\n{BACKGROUND}vault.\n- constraint (file), Mar 1: queue.py is generated. ^f-abcdef\n{CLOSING}"
     escaped = block.replace("<", "&lt;").replace(">", "&gt;")
     beside = {"gemini": f"<hook_context>{escaped}</hook_context>", "qwen": escaped}.get(harness, block)
@@ -131,15 +132,14 @@ TALK = [
 def test_what_was_said_and_done_is_read_in_order(tmp_path: Path, harness: str) -> None:
     found = harness_samples.read(harness, harness_samples.write(harness, tmp_path, TALK))
     said = [(one.kind, one.text) for one in found.entries]
-    assert said == [
-        ("user", TALK[0].text), ("assistant", TALK[1].text), ("tool", "grep -n tries queue.py"),
-        ("result", "7: tries = 5"), ("assistant", TALK[3].text),
-    ]  # fmt: skip
-    assert (found.harness, found.session_id, found.project) == (harness, SESSION, PROJECT)
-    assert found.parent is None
+    done = [("tool", "grep -n tries queue.py"), ("result", "7: tries = 5")] if has(harness, "calls") else []
+    assert said == [("user", TALK[0].text), ("assistant", TALK[1].text), *done, ("assistant", TALK[3].text)]
+    project = PROJECT if has(harness, "folder") else None
+    assert (found.harness, found.session_id, found.project, found.parent) == (harness, SESSION, project, None)
     assert found.entries[0].at == harness_samples.START_US, "its own time"
-    tool, result = found.entries[2:4]
-    assert tool.call == result.call != "" and tool.name.lower() == "bash"
+    if done:
+        tool, result = found.entries[2:4]
+        assert tool.call == result.call != "" and tool.name.lower() == "bash"
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,8 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
     for written in (1, 0):
         assert len(vault.call("import", harness, "--json").json["segments"]) == written
     assert vault.hits("retry", "loop", "give")
+    if not (has(harness, "calls") and has(harness, "folder")):
+        return
     opened = vault.call("open", SESSION, "--json").json
     assert opened["commits"] == [{"commit": "1f2e3d4", "subject": "Five tries"}]
     assert opened["files"] == [{"path": "src/queue.py", "edits": 1}]
@@ -216,6 +218,7 @@ def test_a_home_is_imported_once(vault: Vault, tmp_path: Path, monkeypatch: pyte
 def test_what_a_harness_tells_its_sessions_itself_is_found_and_kept_nowhere(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: str
 ) -> None:
+    require(harness, "folder")
     home, code = tmp_path / "person", tmp_path / "code"
     monkeypatch.setenv("HOME", str(home))
     transcript = harness_samples.write(harness, home, TALK, cwd=str(code))

@@ -4,7 +4,7 @@ import json
 
 import harness_samples
 import pytest
-from harness_samples import Turn
+from harness_samples import Turn, require
 from transcripts import jsonl
 
 from signet_sync.capture.harnesses.codex import transcript as codex
@@ -23,6 +23,7 @@ AT = "2026-03-28T22:34:06.792Z"
 @pytest.fixture
 def read(harness, tmp_path):
     """Returns the entries of one record a call and one a result, as each harness writes them."""
+    require(harness, "calls")
 
     def entries(*calls):
         turns = [Turn("call", *one) for one in calls]

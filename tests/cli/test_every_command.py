@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 import pytest
-from command_lines import COMMAND_LINES, EVERY, HOOKS, Line, furnished, run
+from command_lines import COMMAND_LINES, EVERY, HOOKS, SERVES, Line, furnished, run
 from doc_pages import blocks
 from invented_secrets import some
 from jsonschema import Draft202012Validator
@@ -151,7 +151,7 @@ def texts(command: click.Command) -> Iterator[tuple[str, str]]:
 SPOKEN = [
     (name, *place)
     for name, command in EVERY.items()
-    if name not in ("init", "demo") and not COMMAND_LINES.get(name, Line()).serves
+    if name not in ("init", "demo") and not COMMAND_LINES.get(name, SERVES).serves
     for place in texts(command)
 ]
 
@@ -292,7 +292,7 @@ def test_no_command_answers_with_a_word_of_a_removed_session(vault: Vault) -> No
 
 NAMES = [name for name in schemas.commands() if name in EVERY]
 # What asks a service manager, or serves, is not run by a test.
-RUN = [name for name in NAMES if not COMMAND_LINES[name].serves]
+RUN = [name for name in NAMES if not COMMAND_LINES.get(name, SERVES).serves]
 FORMS = ("--dry-run", "--diff", "--all", "--accepted", "--check", "--strict")
 
 

@@ -60,7 +60,7 @@ def test_every_stage_is_above_the_rows_of_its_package():
     package = ROOT / "signet_sync"
     there = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in package.glob("*/*.py")
+        for path in package.rglob("*.py")
         if (path.stem == "operations" or path.stem.endswith("stage")) and any(path.parent.glob("store*"))
     }
     assert sorted(there - listed) == []

@@ -228,7 +228,7 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
         moved = sorted({*moved, *put(database, more)})
         follow(database, stages, {*put(database, more), *gone})
     before = rows(database, stages)
-    assert not [table for table, found in before.items() if not found], "the fixtures give these tables no rows"
+    assert not [table for table, found in before.items() if not found], "`body` and `talk` give these tables no rows"
     statuses = {status for (status,) in database.execute("select distinct status from statements where newest = 1")}
     assert statuses == {"open", "done", "replaced"}
     assert database.value("select count(*) from statements where kind = 'tried' and status = 'done'")
@@ -260,7 +260,7 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     held = rows(database, stages)
     for deriver in stages.derivers:
         told = any(CANARY in str(row) for table in (*deriver.tables, deriver.name) for row in held.get(table, []))
-        assert told, deriver.name
+        assert told, f"{deriver.name}: no row has {CANARY}; put what it reads into `body` above"
     drop(database, moved)
     with database.transaction():
         live.forget(database, "default", "live-9", "")
