@@ -21,7 +21,7 @@ from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.formats.timestamps import iso
 
-FOLDERS = [Path(__file__).parents[1] / "capture" / "harnesses"]
+FOLDER = Path(__file__).parent / "harnesses"
 SESSION = "7a1b0c00-0000-4000-8000-00000000000b"
 PROJECT = "/home/ada/code/lantern"
 START_US = 1_774_737_246_792_000
@@ -56,9 +56,8 @@ def at(number: int) -> str:
 
 def sample(harness: str) -> Any:
     """The module of a harness."""
-    name = f"{harness.replace('-', '_')}.py"
-    place = next((folder / name for folder in FOLDERS if (folder / name).is_file()), None)
-    assert place is not None, f"add tests/capture/harnesses/{name}; see quill.py there"
+    place = FOLDER / f"{harness.replace('-', '_')}.py"
+    assert place.is_file(), f"add tests/capture/harnesses/{place.name}; see quill.py there"
     spec = importlib.util.spec_from_file_location(f"sample_{place.stem}", place)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
