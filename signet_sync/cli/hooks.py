@@ -162,7 +162,7 @@ def status(context: Context, harness: str) -> None:
 
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
-    names = list(registry.hooked()) if harness == hooks_install.AUTO else [harness]
+    names = list(registry.hooked()) if harness == hooks_install.AUTO else _choose_harnesses(harness)
     read = hooks_install.transcripts_read(context.database_path())
     documents = []
     for condition in hooks_install.conditions(context.root, names):
