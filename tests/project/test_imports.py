@@ -63,4 +63,4 @@ def test_every_stage_is_above_the_rows_of_its_package():
         for path in package.rglob("*.py")
         if (path.stem == "operations" or path.stem.endswith("stage")) and any(path.parent.glob("store*"))
     }
-    assert sorted(there - listed) == []
+    assert sorted(there - listed) == [], "`pyproject.toml` must name these in *Inside a capability*"
