@@ -2,16 +2,16 @@
 
 A sample has a `PLACE` below the home; `STEPS`: the documents of its hooks at each step, and what was injected then
 ("all" of the start's context, "lines" on the prompt, "" nothing, None: no such event); and `records` (or `write`) of
-turns. `HAS_PATH` is false if its documents do not name the transcript, `HAS_CALLS` if its transcripts keep no calls of
-tools, `HAS_FOLDER` if they do not name the session's folder. `EDITOR` is the name of its tool that edits. `CASES` are
-recorded inputs by what they show. Of a harness without hooks, `STEPS` is empty.
+turns. `HAS_PATH` is false if its documents do not name the transcript, `HAS_CALLS` and `HAS_FOLDER` if that keeps none.
+`EDITOR` is its tool that edits, `CASES` are recorded inputs by what they show. Without hooks, `STEPS` is empty.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from signet_sync.capture import capture, transcripts
 from signet_sync.capture.harnesses.reader import Conversation
 from signet_sync.formats.timestamps import iso
 
-FOLDER = Path(__file__).parent / "harnesses"
 SESSION = "7a1b0c00-0000-4000-8000-00000000000b"
 PROJECT = "/home/ada/code/lantern"
 START_US = 1_774_737_246_792_000
@@ -56,13 +55,9 @@ def at(number: int) -> str:
 
 def sample(harness: str) -> Any:
     """The module of a harness."""
-    place = FOLDER / f"{harness.replace('-', '_')}.py"
-    assert place.is_file(), f"add tests/capture/harnesses/{place.name}; see quill.py there"
-    spec = importlib.util.spec_from_file_location(f"sample_{place.stem}", place)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    name = harness.replace("-", "_")
+    assert find_spec(f"harnesses.{name}"), f"add tests/capture/harnesses/{name}.py; see quill.py there"
+    return import_module(f"harnesses.{name}")
 
 
 def has(harness: str, what: str) -> bool:

@@ -77,8 +77,8 @@ def parsed(harness: str, tmp_path: Path, cwd: str, asked: str) -> Conversation:
 def test_every_harness_s_session_of_our_question_is_recognised(tmp_path, harness):
     somewhere, ours = "/home/ada/lantern", f"/home/ada/.local/state/signet-sync/{MODEL_FOLDER}"
     assert parsed(harness, tmp_path, somewhere, "why does it never drain").turns == 2
-    cases = [(somewhere, QUESTION), (ours, "why does it never drain"), (ours + "/", QUESTION)]
-    for cwd, asked in cases if has(harness, "folder") else cases[:1]:
+    in_ours = ((ours, "why does it never drain"), (ours + "/", QUESTION)) if has(harness, "folder") else ()
+    for cwd, asked in ((somewhere, QUESTION), *in_ours):
         found = parsed(harness, tmp_path, cwd, asked)
         assert (found.turns, capture._why_empty(found)) == (0, capture.OWN_CALL)
     quoted = parsed(harness, tmp_path, somewhere, f"what does {MODEL_MARK} mean?")
