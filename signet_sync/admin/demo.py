@@ -11,6 +11,7 @@ from typing import Any
 
 from signet_sync.entities import operations
 from signet_sync.errors import UsageError, WorkspaceError, reason
+from signet_sync.formats.artifact import SESSION_FIELDS
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
@@ -67,7 +68,7 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
     start = (now_us // DAY - sample["days_ago"]) * DAY + (int(hours) * 3600 + int(minutes) * 60) * SECOND
     end = start + sample["minutes"] * 60 * SECOND
     who: dict[str, Any] = {
-        **{name: sample.get(name) for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        **{name: sample.get(name) for name in SESSION_FIELDS},
         "captured_at": iso(end),
         "started_at": iso(start),
         "ended_at": iso(end),

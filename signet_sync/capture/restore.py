@@ -10,8 +10,9 @@ from typing import Any
 
 from signet_sync.capture import store
 from signet_sync.capture.harnesses import registry
-from signet_sync.capture.harnesses.texts import IMAGE, UUID
+from signet_sync.capture.harnesses.texts import IMAGE
 from signet_sync.errors import UsageError
+from signet_sync.formats.ids import UUID
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import publish

@@ -77,6 +77,11 @@ def log_pages(agent_id: str, days: Iterable[str]) -> set[str]:
     return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
 
 
+def folder_agent(path: str) -> str:
+    """Returns the agent in whose folder a path is; the default one for the rest of the workspace."""
+    return path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT
+
+
 def page_agent(path: str) -> str | None:
     """Returns the agent whose generated page this path is, or None if it is none of ours."""
     match = _PAGE.fullmatch(path)

@@ -18,7 +18,7 @@ from signet_sync.formats.artifact import LEDGER_HEADING, MANIFEST_KEYS, REPOSITO
 from signet_sync.formats.entity_paths import original_of, parse_ledger_page
 from signet_sync.formats.filename import find_ignored_code, is_copy_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, folder_agent, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.pages import others
@@ -28,7 +28,7 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Pass, Recovery, Workspace
 
 _PAGE = late(r"[\w-]+\.md", re.ASCII)
-AGENT_FOLDER = late(r"agents/([^/]+)/")
+_AGENT_FOLDER = late(r"agents/[^/]+/")
 _MANIFEST = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
 # A line of a manifest that is written by itself: its fields, the ledger that shows it, links.
 _GENERATED = late(
@@ -47,7 +47,7 @@ def tree(root: str, folder: str = "") -> Iterator[str]:
     for name in files.list_names(root, folder, ""):
         path = f"{folder}/{name}" if folder else name
         yield path
-        if _DEEPER.fullmatch(AGENT_FOLDER.sub("", path)):
+        if _DEEPER.fullmatch(_AGENT_FOLDER.sub("", path)):
             yield from tree(root, path)
 
 
@@ -142,8 +142,7 @@ class Copy(NamedTuple):
 
 def find(root: str) -> list[Copy]:
     """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
-    found = ((path, original_of(path), AGENT_FOLDER.match(path)) for path in tree(root))
-    return [Copy(path, of, owner[1] if owner else DEFAULT_AGENT) for path, of, owner in found if of is not None]
+    return [Copy(path, of, folder_agent(path)) for path in tree(root) if (of := original_of(path)) is not None]
 
 
 def _find_manifests(database: Database) -> Iterator[Copy]:

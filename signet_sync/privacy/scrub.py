@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync.capture import injections, spool
-from signet_sync.capture.harnesses.texts import UUID
 from signet_sync.capture.spool import Job
 from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
@@ -17,10 +16,10 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
 from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
-from signet_sync.formats.ids import forgotten_mark
+from signet_sync.formats.ids import UUID, forgotten_mark
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import drop_matching
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
+from signet_sync.formats.paths import MEMORY, TEMPORARY, folder_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import memories, session_texts
@@ -255,7 +254,7 @@ def clean_of_words(
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        agent_id = path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT
+        agent_id = folder_agent(path)
         caught = sieve.find(found.raw)
         caught.update(tombstones_store.find_removed(workspace.database, agent_id, found.raw))
         if agent_id in unknown:

@@ -12,7 +12,7 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.ids import token_of
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
+from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES, folder_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.graph.store import nodes
 from signet_sync.memories.store import memories
@@ -74,7 +74,7 @@ class ReturnedPages(Maintenance):
         for path in conflict_copies.copies(root):
             found = files.read(root, path, PAGE_LIMIT)
             if isinstance(found, Found):
-                pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
+                pages.append((folder_agent(path), found.raw))
         for agent_id, raw in pages:
             shown = tombstones_store.find_removed(database, agent_id, raw)
             removed = tombstones_store.find_named(database, agent_id, raw).union(*shown.values())

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
-from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
+from signet_sync.formats.artifact import REPOSITORY_FIELDS, SENTENCE_VERSION, SESSION_FIELDS, repository_fields
 from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
@@ -292,7 +292,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     repository = repository_fields(*(document.get(name) for name in REPOSITORY_FIELDS))
     fields: dict[str, Any] = {
         "kind": kind,
-        **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        **{name: document[name] for name in SESSION_FIELDS},
         **{name: document[name] for name in ("captured_at", "started_at", "ended_at")},
         "manifest_path": document["manifest"],
         "source_node_id": None,
@@ -324,7 +324,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         named = artifact_name(document["manifest"].removeprefix(f"{MEMORY}/"))
         fields: dict[str, Any] = {
             "kind": "manifest",
-            **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+            **{name: document[name] for name in SESSION_FIELDS},
             "captured_at": iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else "",
             **{name: document[name] for name in ("started_at", "ended_at")},
             **{f"{kind}_path": path for kind, path in links},

@@ -15,19 +15,14 @@ from signet_sync.formats.artifact import (
     MANIFEST_FIELDS,
     MANIFEST_KEYS,
     REPOSITORY_FIELDS,
+    SESSION_FIELDS,
     FieldProblem,
     repository_fields,
     validate,
 )
 from signet_sync.formats.body import HASH_SCOPE, normalize, text_sha256
 from signet_sync.formats.filename import artifact_file_name, artifact_name
-from signet_sync.formats.frontmatter import (
-    Document,
-    FrontmatterProblem,
-    parse,
-    unknown_entries,
-    write,
-)
+from signet_sync.formats.frontmatter import Document, FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.formats.ids import token_matches
 from signet_sync.formats.paths import MEMORY, artifact_path, wikilink
 from signet_sync.formats.snapshot import Found
@@ -140,11 +135,7 @@ def _rebuild(run: Pass, agent_id: str, token: str, session_id: str) -> str | Non
         newest[kind] = last.source_path if last is not None else None
     fields: dict[str, Any] = {
         "kind": "manifest",
-        "agent_id": agent_id,
-        "session_id": session_id,
-        "session_key": best.session_key,
-        "project": best.project,
-        "harness": best.harness,
+        **{name: getattr(best, name) for name in SESSION_FIELDS},
         "captured_at": captured_at,
         "started_at": first.started_at,
         "ended_at": best.ended_at,

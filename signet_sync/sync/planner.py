@@ -16,7 +16,7 @@ from signet_sync.formats.artifact import Content, FieldProblem, Manifest, Tombst
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, parse, read, unpack_seal
-from signet_sync.formats.ids import token_matches, token_of
+from signet_sync.formats.ids import UUID, token_matches, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
@@ -488,9 +488,6 @@ def _link_notes(artifact: Content | Manifest, body: str) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-_UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-
-
 def _remember(look: Callable[[str], str]) -> Callable[[str], str]:
     """Remembers what short texts look like: the files of a session share their keys, project and sentence."""
     remembered = lru_cache(maxsize=2048)(look)
@@ -502,7 +499,7 @@ _name, _value, _sanitized = _remember(session_name), _remember(session_value), _
 
 def _line(text: str) -> str:
     """Returns a one-line value as it may be shown; most are ids of a form that no secret has."""
-    return text if _UUID.fullmatch(text) else _sanitized(text)
+    return text if UUID.fullmatch(text) else _sanitized(text)
 
 
 def _row(

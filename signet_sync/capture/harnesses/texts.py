@@ -25,7 +25,6 @@ _BREAK = late(r"[ \t]*(?:\r?\n|\\n|\\r\\n)\s*")
 # Words are shorter; a key is, too, so that what names it as a secret sees all of it.
 _DATA = 4_096
 _ENCODED = late(rf"(?<![\w+/-])(?:[\w+/-]{{{_DATA},}}|(?:[\w+/-]{{60,}}\r?\n){{60,}}[\w+/-]*)={{0,2}}", re.ASCII)
-UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def text_of(value: object) -> str:

@@ -10,7 +10,6 @@ from signet_sync.capture.harnesses.reader import UNNAMED, LineReader, Restored, 
 from signet_sync.capture.harnesses.texts import (
     CONTINUED,
     IMAGE,
-    UUID,
     Tags,
     compaction_text,
     drop_injected,
@@ -22,6 +21,7 @@ from signet_sync.capture.harnesses.texts import (
     texts_of,
 )
 from signet_sync.errors import UsageError
+from signet_sync.formats.ids import UUID
 from signet_sync.formats.lazy_pattern import late
 
 # Where a prompt comes from that no person typed. Windows for persons use the SDK as well, but not for a single prompt.

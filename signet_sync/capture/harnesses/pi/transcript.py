@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from signet_sync.capture.harnesses.reader import TranscriptEntry, TreeReader, time_of
-from signet_sync.capture.harnesses.texts import UUID, join_paragraphs, mapping_of, text_of, texts_of
+from signet_sync.capture.harnesses.texts import join_paragraphs, mapping_of, text_of, texts_of
+from signet_sync.formats.ids import UUID
 from signet_sync.text.own_calls import LEFT_OUT, runs_us
 
 # How the prompts of OpenClaw's scheduled jobs and heartbeats begin.
