@@ -115,7 +115,7 @@ def with_meaning(made: Workspace, folder: Path, ask: Ask) -> Ask:
     let_tell(None)
 
     def meant(text: str) -> Sequence[Hit]:
-        let_tell(agent.near)
+        let_tell(agent.measure_nearness)
         try:
             return ask(text)
         finally:

@@ -119,7 +119,7 @@ def _list_services(root: str) -> list[str]:
 
 def _find_harnesses(root: str) -> list[str]:
     """Returns harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
-    found = hooks_install.conditions(root, registry.hooked())
+    found = hooks_install.conditions(root, registry.list_hooked())
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
 
 

@@ -44,7 +44,7 @@ def choose_harnesses(name: str) -> list[str]:
     """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
-    return [each for each in registry.hooked() if os.path.isdir(registry.settings(each).folder(os.environ))]
+    return [each for each in registry.list_hooked() if os.path.isdir(registry.settings(each).folder(os.environ))]
 
 
 def install(
@@ -115,7 +115,7 @@ def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
         suppress(FileNotFoundError, DatabaseError, apsw.Error),
         closing(Database(path, readonly=True, wait_ms=1000)) as database,
     ):
-        return capture_store.read_lately(database)
+        return capture_store.read_counts(database)
     return {}
 
 

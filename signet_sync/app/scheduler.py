@@ -188,7 +188,7 @@ class Scheduler:
         self.heartbeat.touch()
         self.supervisor.check()
         # The process that was writing a journalled flow may have died before the first file.
-        if journal.keys(self.workspace.state.journal) or live.any_to_distil(self.workspace.database):
+        if journal.keys(self.workspace.state.journal) or live.has_undistilled(self.workspace.database):
             self._pass(frozenset())
         if bool(others.holds(self.workspace)) != bool(self.held):
             self.everything = True
@@ -249,9 +249,9 @@ class Scheduler:
 
     def _capture(self) -> None:
         """Has the hooks' jobs processed and running sessions read; the files that are written return as changes."""
-        if not spool.waiting(self.workspace.state.spool):
+        if not spool.has_jobs(self.workspace.state.spool):
             return
-        if self.worker.working():
+        if self.worker.is_working():
             # Its end wakes nobody, and what came meanwhile it may not have seen.
             self._plan("capture", WORKER_BEAT)
             return

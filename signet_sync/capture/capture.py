@@ -70,7 +70,7 @@ class CaptureResult:
     repository: Repository | None = None
 
     @property
-    def wrote(self) -> bool:
+    def has_written(self) -> bool:
         """Checks whether anything was added to the vault."""
         return bool(self.segments or self.compactions)
 
@@ -161,8 +161,8 @@ def capture(
         if done.compactions and not registry.facts(source.harness).reports_compaction:
             with suppress(OSError, WorkspaceError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
-    if end or done.wrote:
-        outcome = done.remark or ("written" if done.wrote else "nothing new")
+    if end or done.has_written:
+        outcome = done.remark or ("written" if done.has_written else "nothing new")
         size = source.size if end else capture_store.UNREAD
         folder = conversation.project or ""
         seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id, folder)
@@ -204,7 +204,7 @@ def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str)
     return conversation if len(rest) == len(entries) else conversation._replace(entries=rest, remark=COPIED)
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -> tuple[TranscriptEntry, ...]:
+def find_unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet."""
     rows = _list_indexed(workspace, conversation, agent_id)
     return () if _why_empty(conversation) else _find_fresh(conversation, rows)

@@ -93,12 +93,12 @@ def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | No
 
 
 @contextmanager
-def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) -> Iterator[Injections]:
+def update_record(folder: StateFolder, agent_id: str, harness: str, session_id: str) -> Iterator[Injections]:
     """Gives a session's record to change, alone; it is written whole or not at all.
 
     Raises `WorkspaceError` if it cannot be locked in time, `OSError` if it cannot be written.
     """
-    with _locked(folder):
+    with _lock_folder(folder):
         path = _place(folder, agent_id, session_id)
         record = _read(path) or Injections(agent_id, harness)
         before = record.document()
@@ -111,7 +111,7 @@ def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) 
 def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
     """Makes the context of a start due again, if the session got one. Raises `OSError`."""
     if read(folder, agent_id, session_id) is not None:
-        with updating(folder, agent_id, "", session_id) as record:
+        with update_record(folder, agent_id, "", session_id) as record:
             record.due = True
 
 
@@ -131,7 +131,7 @@ def drop_gone(folder: StateFolder, stands: Callable[[str, str], bool]) -> None:
     """
     if not os.path.isdir(folder.injected):
         return
-    with _locked(folder):
+    with _lock_folder(folder):
         for name in os.listdir(folder.injected):
             path = os.path.join(folder.injected, name)
             if (record := _read(path)) is None:
@@ -173,7 +173,7 @@ def _read(path: str) -> Injections | None:
 
 
 @contextmanager
-def _locked(folder: StateFolder) -> Iterator[None]:
+def _lock_folder(folder: StateFolder) -> Iterator[None]:
     with state_dir.lock(folder, "injected"):
         private_folder(folder.injected)
         yield

@@ -57,7 +57,7 @@ def run_capture(workspace: Workspace, *, now_us: Callable[[], int], sweep: bool 
                         sweep = False
                 live_transcript.read_running_sessions(workspace, now_us())
                 try:
-                    if live.any_to_distil(workspace.database):
+                    if live.has_undistilled(workspace.database):
                         engine.run_pass(workspace, Request(now_us=now_us(), paths=frozenset()))
                 except (OSError, SignetSyncError) as error:  # else the agent does it later
                     logger.debug("what running sessions state is distilled later: {}", reason(error))
@@ -198,7 +198,7 @@ class Intake:
 
     def _add(self, captured: CaptureResult) -> None:
         self.captured.append(captured)
-        if captured.wrote:
+        if captured.has_written:
             logger.info(
                 "{} {}: written, segments {}, compactions {}",
                 captured.source.harness,

@@ -59,7 +59,7 @@ def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
     """Returns what was read of a session's transcript while it ran; None if that is nothing."""
     names = job.agent_id, job.session_id, job.session_id
     turns = live.transcript(workspace.database, *names)
-    place = next((one.place for one in live.running(workspace.database, *names)), LivePlace())
+    place = next((one.place for one in live.list_running(workspace.database, *names)), LivePlace())
     entries = tuple(
         TranscriptEntry(kind, parse_instant(turn.at) or 0, turn.content)
         for turn in turns
@@ -115,7 +115,7 @@ def update_live_turns(workspace: Workspace, job: Job, name: str, begun: LiveMark
     conversation = capture.drop_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
-    turns = list(_make_turns(conversation, capture.unwritten(workspace, conversation, agent_id)))
+    turns = list(_make_turns(conversation, capture.find_unwritten(workspace, conversation, agent_id)))
     repository = capture.repository_of(conversation, job)
     place = write_place(SessionInput(**capture.identify(conversation, agent_id, repository), transcript=""))
     with database.transaction():

@@ -186,7 +186,7 @@ def sweep(folder: str, now_us: int | None = None) -> None:
 # ── looking ──
 
 
-def waiting(folder: str) -> bool:
+def has_jobs(folder: str) -> bool:
     """Checks whether there is any job, due or not; reads only names."""
     return bool(_list_jobs(folder))
 

@@ -98,7 +98,7 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Tra
         )
 
 
-def read_lately(database: Database) -> dict[str, tuple[int, str]]:
+def read_counts(database: Database) -> dict[str, tuple[int, str]]:
     """Returns for each harness how many transcripts were read, and when last (ISO 8601)."""
     rows = database.execute("select harness, count(*), max(at) from captures group by harness")
     return {harness: (count, at) for harness, count, at in rows}

@@ -106,7 +106,7 @@ class Worker:
 
     def start(self, *, sweep: bool) -> bool:
         """Lets the process take the spool unless it is at it or has just failed; returns whether it will."""
-        if self.working() or time.monotonic() < self._not_before:
+        if self.is_working() or time.monotonic() < self._not_before:
             return False
         if self._process is None:
             from subprocess import PIPE
@@ -118,7 +118,7 @@ class Worker:
         self._busy = True
         return True
 
-    def working(self) -> bool:
+    def is_working(self) -> bool:
         """Checks whether the process takes the spool; reaps one that has ended, which closes its end of the pipe."""
         if self._process is None:
             return False

@@ -98,7 +98,7 @@ def _choose_harnesses(harness: str) -> list[str]:
         raise UsageError(f"{harness} has no hooks", hint=f"signet-sync import {harness} takes its sessions")
     names = hooks_install.choose_harnesses(harness)
     if not names:
-        hint = f"name one to create its settings: {', '.join(registry.hooked())}"
+        hint = f"name one to create its settings: {', '.join(registry.list_hooked())}"
         raise UsageError("no harness was found on this machine", hint=hint)
     return names
 
@@ -162,7 +162,7 @@ def status(context: Context, harness: str) -> None:
 
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
-    names = list(registry.hooked()) if harness == hooks_install.AUTO else _choose_harnesses(harness)
+    names = list(registry.list_hooked()) if harness == hooks_install.AUTO else _choose_harnesses(harness)
     read = hooks_install.transcripts_read(context.database_path())
     documents = []
     for condition in hooks_install.conditions(context.root, names):

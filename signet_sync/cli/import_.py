@@ -105,12 +105,12 @@ def bring(
     nothing = [
         {"path": captured.source.path, "reason": captured.remark or "nothing new"}
         for captured in done.captured
-        if not captured.wrote
+        if not captured.has_written
     ]
     return {
         "harness": harness,
         "transcripts": len(sources),
-        "sessions": len({(c.agent_id, c.session_id) for c in done.captured if c.wrote}),
+        "sessions": len({(c.agent_id, c.session_id) for c in done.captured if c.has_written}),
         "segments": [path for captured in done.captured for path in captured.segments],
         "compactions": [path for captured in done.captured for path in captured.compactions],
         "nothing": nothing + skipped,

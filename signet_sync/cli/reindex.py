@@ -74,7 +74,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
 
     context.log_to_person()
     done = intake.run_capture(workspace, now_us=now_us)
-    written = sum(captured.wrote for captured in done.captured)
+    written = sum(captured.has_written for captured in done.captured)
     failed = f", {len(done.failed)} failed" if done.failed else ""
     context.say(f"{count_noun(written, 'session')} captured from hooks{failed}")
     return written > 0

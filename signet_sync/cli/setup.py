@@ -157,7 +157,7 @@ def _look_at_hooks(context: Context) -> Step:
     root = context.root
     found = hooks_install.conditions(root, hooks_install.choose_harnesses(hooks_install.AUTO))
     if not found:
-        text = f"no coding agent found ({', '.join(registry.hooked())}); later: signet-sync hooks install auto"
+        text = f"no coding agent found ({', '.join(registry.list_hooked())}); later: signet-sync hooks install auto"
         return Step("hooks", ABSENT, text)
     left, connected, planned = [], [], []
     for one in found:

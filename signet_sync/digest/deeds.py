@@ -99,7 +99,7 @@ class Deeds:
     uses_git: bool = False
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         return bool(self.edits or self.commits or self.requests)
 
     @property

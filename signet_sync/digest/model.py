@@ -15,7 +15,7 @@ from signet_sync.digest.record import Record, is_trivial, record_of
 from signet_sync.digest.reports import list_sentences
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap
 from signet_sync.digest.statements import ITEMS, Item, Kind, Relayed, tell_pick
-from signet_sync.digest.summary import fitting
+from signet_sync.digest.summary import fit_lines
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.index_words import CJK
@@ -106,7 +106,7 @@ def _cut(sentences: Iterable[str], most: int) -> list[str]:
     flat = [
         one if len(one) <= LONGEST else f"{one[:LONGEST].rpartition(' ')[0] or one[:LONGEST]} {GAP}" for one in flat
     ]
-    first = fitting(flat, most)
+    first = fit_lines(flat, most)
     return first if len(first) == len(flat) else [*first, GAP]
 
 

@@ -60,7 +60,7 @@ def outcome(transcript: str) -> Outcome:
     """Returns the outcome of a (sanitized) transcript."""
     record = record_of(transcript)
     turns, deeds, own = record.turns, record.deeds, record.own
-    found = Outcome(edited=deeds.files, opening=_opening(turns))
+    found = Outcome(edited=deeds.files, opening=_find_opening(turns))
     if record.is_silent:
         return found
     requests = (_read_plan_title(turn) or " ".join(own[turn.number])[:_REQUEST] for turn in turns if turn.words)
@@ -79,7 +79,7 @@ def _read_plan_title(turn: Turn) -> str:
     return plain(found[1])[:_REQUEST] if found else ""
 
 
-def _opening(turns: Sequence[Turn]) -> str:
+def _find_opening(turns: Sequence[Turn]) -> str:
     """Returns the first line with a letter or digit that anybody said."""
     said = (one for turn in turns[:20] for one in (turn.words, *turn.messages[:20]) if one is not None)
     lines = (line for one in said for line in one.text.split("\n", 50)[:50])

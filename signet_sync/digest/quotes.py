@@ -73,7 +73,7 @@ def _messages(record: Record, most: int) -> Iterator[_Found]:
     for before, turn in reversed(list(enumerate(record.turns))) if most else ():
         own = record.own.get(turn.number, ())
         # What a tool printed before, the person only pasted.
-        said = [one for one in own if len(one) < _PASTED or not record.printed.holds(one, before)]
+        said = [one for one in own if len(one) < _PASTED or not record.printed_texts.holds(one, before)]
         if turn.words is not None and len(" ".join(said)) >= _LEAST:
             most -= 1
             yield turn, "person", turn.words.line, cut(said, WORDS)
@@ -85,7 +85,7 @@ def _reports(record: Record, most: int) -> Iterator[_Found]:
     for turn in reversed(record.turns):
         if most and turn.report is not None and turn.ended and is_report(turn.report.text):
             text = turn.report.text
-            said = (one for one in list_sentences(drop_note(text)) if not record.printed.holds(one))
+            said = (one for one in list_sentences(drop_note(text)) if not record.printed_texts.holds(one))
             told = [one if one.endswith(_STOPS) else f"{one};" for one in said]
             told += [f"{one.label.capitalize()}: {one.text.rstrip('.')}." for one in note_lines(text)]
             if quote := cut(told, REPORT):

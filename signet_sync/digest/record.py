@@ -35,7 +35,7 @@ class Record:
         return deeds_of(self.turns)
 
     @cached_property
-    def printed(self) -> Printed:
+    def printed_texts(self) -> Printed:
         return read_printed(self.turns)
 
     @cached_property
@@ -130,10 +130,10 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     told = next((turn for turn in reversed(turns) if turn.report is not None and is_report(turn.report.text)), None)
     if told is not None and told.ended and any(line.label == "blocked" for line in turn_notes(told)):
         return "blocked"
-    offers = deeds.changed and last.number not in deeds.working_turns
-    if is_unfinished(last, deeds) or _asks(last, offers=offers) or (deeds.planned and not deeds.changed):
+    offers = deeds.has_changes and last.number not in deeds.working_turns
+    if is_unfinished(last, deeds) or _asks(last, offers=offers) or (deeds.planned and not deeds.has_changes):
         return "open"
-    if not deeds.changed and not deeds.picks and (_only_asked(spoken) or is_trivial(turns)):
+    if not deeds.has_changes and not deeds.picks and (_asks_only(spoken) or is_trivial(turns)):
         return "question-only"
     return "done"
 
@@ -157,7 +157,7 @@ def _asks(turn: Turn, *, offers: bool) -> bool:
     )
 
 
-def _only_asked(spoken: Sequence[Turn]) -> bool:
+def _asks_only(spoken: Sequence[Turn]) -> bool:
     """Returns whether the person asked something, or said nothing."""
     said = [turn.words.text[:2_000].replace("\n", " ") for turn in spoken[:100] if turn.words is not None]
     return not said or any(is_question(sentence) for one in said for sentence in split(one))

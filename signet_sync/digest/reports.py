@@ -188,7 +188,7 @@ def hand_over(note: str) -> list[NoteLine]:
     raise UsageError(message, hint=hint, code="note-invalid")
 
 
-def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
+def find_own_sentence(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
     """Returns the person's own sentence that says a decision, with its turn: no question, four of its words or more."""
     wanted = stems(decision)
     least = max(_SAID, _SHARE * len(wanted))

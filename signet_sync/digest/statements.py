@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.deeds import SHELLS, Printed
 from signet_sync.digest.record import Record
-from signet_sync.digest.reports import turn_notes, words_behind
+from signet_sync.digest.reports import find_own_sentence, turn_notes
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.turns import ToolCall, Turn
 from signet_sync.formats.handle import STATEMENT
@@ -107,7 +107,7 @@ def _list_of_note(record: Record) -> Iterator[Item]:
             passing = label in ("next", "blocked") and (label in told or turn.number < changed)
             if kind is None or passing:
                 continue
-            behind = words_behind(text, record.own) if label == "decided" else None
+            behind = find_own_sentence(text, record.own) if label == "decided" else None
             if behind is not None:
                 yield Item(kind, behind[1][:_LONGEST], "person", record.lines[behind[0]][0], behind[0], "note")
             else:
@@ -122,7 +122,7 @@ class Relayed:
     """
 
     def __init__(self, record: Record) -> None:
-        self._printed = record.printed
+        self._printed = record.printed_texts
         self._said = Printed(
             "\n".join((*record.own.get(turn.number, ()), *(one.text for one in turn.messages))) for turn in record.turns
         )

@@ -109,11 +109,11 @@ def _line(text: str, limit: int) -> str:
 
 def _first(lines: Sequence[str], share: int) -> list[str]:
     """Returns the first lines that fit into a share of characters, and how many are left out."""
-    kept = fitting(lines, share)
+    kept = fit_lines(lines, share)
     return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
 
 
-def fitting(lines: Iterable[str], share: int) -> list[str]:
+def fit_lines(lines: Iterable[str], share: int) -> list[str]:
     """Returns the first lines that fit into a share of characters."""
     kept: list[str] = []
     for line in lines:
@@ -159,7 +159,7 @@ def results_text(outcome: Outcome) -> str:
     # What was asked last and not done says more than what was asked first.
     told = any(one.startswith((STOPPED, UNFINISHED)) for one in outcome.results)
     told = told or overlap(request, " ".join(outcome.results)) >= 0.5
-    parts = _fitting(outcome.results, 0 if told else words(request))
+    parts = _fit_passages(outcome.results, 0 if told else words(request))
     if outcome.status == "aborted":
         said = f"{request or 'the work'}: stopped midway" if request or parts else ""
         return f"{said}; last state: {'; '.join(parts[:2])}" if parts else said
@@ -173,7 +173,7 @@ def results_text(outcome: Outcome) -> str:
     return text
 
 
-def _fitting(results: Sequence[str], reserved: int) -> list[str]:
+def _fit_passages(results: Sequence[str], reserved: int) -> list[str]:
     """Returns the passages for which there is room, each whole or to a joint; the first one in any case.
 
     All but the first two and the shortest leave room for so many `reserved` words of the request; a single one, too.

@@ -51,11 +51,11 @@ class Model(ABC):
 
     def embed(self, texts: Sequence[str], seconds: float, *, question: bool = False) -> Vectors:
         """Returns the vectors of passages, or of a question; a server has so many seconds. Raises `ProviderError`."""
-        made = self._made([self._prefixes[not question] + text for text in texts], seconds)
+        made = self._run_model([self._prefixes[not question] + text for text in texts], seconds)
         return unit_vectors(made, len(texts), self.dimensions)
 
     @abstractmethod
-    def _made(self, texts: Sequence[str], seconds: float) -> object:
+    def _run_model(self, texts: Sequence[str], seconds: float) -> object:
         """Returns what the model gave for texts that have their prefix."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class _Files(Model):
     def stop(self) -> None:
         self._run.terminate = True
 
-    def _made(self, texts: Sequence[str], seconds: float) -> object:
+    def _run_model(self, texts: Sequence[str], seconds: float) -> object:
         return [self._mean(text) for text in texts]  # together they would take 50 MB for a text, and longer
 
     def _mean(self, text: str) -> Vectors:
@@ -126,7 +126,7 @@ class _Server(Model):
         )
         super().__init__(server.model, f"{server.provider} {server.model}")
 
-    def _made(self, texts: Sequence[str], seconds: float) -> object:
+    def _run_model(self, texts: Sequence[str], seconds: float) -> object:
         document = {"model": self._provider.model, "input": texts, "encoding_format": "float"}
         raw = replace(self._provider, timeout=seconds).post("/embeddings", document, limit=_ANSWER_LIMIT)
         try:

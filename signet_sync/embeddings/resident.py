@@ -48,7 +48,7 @@ class Resident(threading.Thread):
         self._model: Model | None = None
         self._held: Held | None = None  # once it has made all
         self._rests_until, self._trouble = 0.0, ""
-        let_tell(self.near)
+        let_tell(self.measure_nearness)
 
     def stop(self) -> None:
         """Ends the thread, and what the model does."""
@@ -93,7 +93,7 @@ class Resident(threading.Thread):
             self._model, self._rests_until = models.load(choice), 0.0
             store.use_model(database, self._model.key)
         model = self._model
-        for number in store.texts_left(database, _BATCH):
+        for number in store.list_unembedded(database, _BATCH):
             if self._ends.is_set():
                 return 0.0
             began = time.thread_time()
@@ -101,7 +101,7 @@ class Resident(threading.Thread):
             store.put(database, number, model.key, said, self._rows(model, said))
             self._ends.wait((time.thread_time() - began) * (_SLOWER if _is_on_battery() else 1.0))
         give_back()
-        if store.texts_left(database, 1):
+        if store.list_unembedded(database, 1):
             return 0.0
         if self._held is None:
             self._held = vectors.Held(model)
@@ -124,7 +124,7 @@ class Resident(threading.Thread):
             return b""
         return pack([row for row, _ in said], np.concatenate(found)) if found else b""
 
-    def near(
+    def measure_nearness(
         self, database: Database, ranges: Sequence[tuple[int, int]], question: str, at_once: bool
     ) -> Nearness | None:
         """Returns how near texts are to a question; None if no model answers. Raises nothing of a model."""
@@ -140,7 +140,7 @@ class Resident(threading.Thread):
             self._rests_until = time.monotonic() + REST
             logger.warning("questions are answered by words: {}", getattr(error, "message", type(error).__name__))
             return None
-        return held.near(database, ranges, found)
+        return held.measure(database, ranges, found)
 
 
 def give_back() -> None:

@@ -42,7 +42,7 @@ def passages(database: Database) -> int:
     return found
 
 
-def texts_left(database: Database, most: int) -> list[int]:
+def list_unembedded(database: Database, most: int) -> list[int]:
     """Returns texts that have no vectors, the newest first."""
     rows = database.execute(
         "select t.first from texts t where not exists(select 1 from vectors v where v.text = t.first)"
@@ -104,7 +104,7 @@ def let_tell(tell: Tell | None) -> None:
     _tell = tell
 
 
-def near(
+def measure_nearness(
     database: Database, ranges: Sequence[tuple[int, int]], question: str, *, at_once: bool = False
 ) -> Nearness | None:
     """Returns how near the texts of some ranges are to a question; None where no agent's model tells it in time.

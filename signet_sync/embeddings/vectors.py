@@ -37,7 +37,7 @@ class Nearness:
         """Returns how far the nearest text is from the average one, on the way to the same text."""
         return (self.most - self.mean) / max(1 - self.mean, 1e-6)
 
-    def of(self, text: int) -> tuple[float, int | None]:
+    def measure(self, text: int) -> tuple[float, int | None]:
         """Returns how near a text is, from 0 for the average one to 1 for the nearest, and its nearest passage."""
         at = int(np.searchsorted(self.texts, text))
         if at == len(self.texts) or self.texts[at] != text:
@@ -62,7 +62,7 @@ class Held:
         self._state: object = None
         self._lock = Lock()
 
-    def near(self, database: Database, ranges: Sequence[tuple[int, int]], question: Vectors) -> Nearness | None:
+    def measure(self, database: Database, ranges: Sequence[tuple[int, int]], question: Vectors) -> Nearness | None:
         """Returns how near the texts of some ranges are to a question; None if none has vectors."""
         texts, sizes, rows = self.read(database)
         wanted = np.zeros(len(texts), bool)

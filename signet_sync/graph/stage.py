@@ -76,12 +76,12 @@ class SessionProjects(Deriver):
         if before == after:
             return Change()
         roots = sorted({(row[0], row[4]) for row in before ^ after if row[4]})
-        known = [quotes.only_origin(database, *root) for root in roots]
+        known = [quotes.find_only_origin(database, *root) for root in roots]
         quotes.replace(database, before - after, after - before)
         moved: set[Session] = set()
         for root, origin in zip(roots, known, strict=True):
             alive()
-            if quotes.only_origin(database, *root) != origin:
+            if quotes.find_only_origin(database, *root) != origin:
                 moved |= quotes.find_moved(database, *root)
         return Change(Source(SESSION, *session) for session in moved.difference(sessions))
 

@@ -27,7 +27,7 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.migration.items import EMPTY, NOT_VALID, OF_REMOVED, Item, Left, Report, own_tags, parts_of
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
-from signet_sync.sessions.live.turns import missing_in, turns_in
+from signet_sync.sessions.live.turns import find_missing, turns_in
 from signet_sync.statements import word_files
 from signet_sync.storage import files, state_dir
 from signet_sync.sync.store import artifacts
@@ -309,7 +309,7 @@ def _who(record: dict[str, Any]) -> tuple[str, str, str] | None:
 def is_held(transcript: str, bodies: Sequence[str]) -> bool:
     """Returns whether some texts contain each turn of a transcript, or each line."""
     said = turns_in(transcript) if bodies else []
-    return (bool(said) and not missing_in("\n\n".join(bodies), said)) or holds(transcript, bodies)
+    return (bool(said) and not find_missing("\n\n".join(bodies), said)) or holds(transcript, bodies)
 
 
 def holds(text: str, bodies: Sequence[str]) -> bool:

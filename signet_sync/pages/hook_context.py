@@ -117,7 +117,7 @@ def _read_record(session: HookSession) -> Injections:
 
 def _record(session: HookSession) -> AbstractContextManager[Injections]:
     """Gives the record of what a session got, to change it. Raises `OSError`."""
-    return injections.updating(session.folder, session.agent_id, session.harness, session.id)
+    return injections.update_record(session.folder, session.agent_id, session.harness, session.id)
 
 
 def _compose_context(session: HookSession, budget: int, request: str) -> SessionContext:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from signet_sync.digest.sentences import split
-from signet_sync.embeddings.store import near
+from signet_sync.embeddings.store import measure_nearness
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import RUNNING
 from signet_sync.pages.board import Said
@@ -112,7 +112,7 @@ def _choose(
     if best >= _FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.covered >= _KEPT * best]
     good.sort(key=lambda one: (-round(one.covered, 2), one.text.tier == "session", -one.text.at_us, one.text.name))
-    meaning = near(database, ranges(database, within), prompt[:_ASKED], at_once=True)
+    meaning = measure_nearness(database, ranges(database, within), prompt[:_ASKED], at_once=True)
     if meaning is not None and meaning.clearness >= _CLEAR:
         _, meant = search.search(database, question, within, near=meaning)
         good = [

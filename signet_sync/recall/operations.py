@@ -6,7 +6,7 @@ Of what was found it makes hits: the words that answer, who said them, when and 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from signet_sync.embeddings.store import near
+from signet_sync.embeddings.store import measure_nearness
 from signet_sync.formats.filename import find_carried_token
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, name_running_session
@@ -91,7 +91,7 @@ def recall(
     question = read(text)
     if not question.terms:
         return []
-    meaning = near(database, ranges(database, within), text)
+    meaning = measure_nearness(database, ranges(database, within), text)
     weighed, matches = search(database, question, within, min(2 * limit, MOST_FOUND), meaning)
     matches = _keep_enough(matches, clear=meaning is not None and meaning.clearness >= _CLEAR)
     found = list(rank_hits(database, within.agent_id, question, weighed, matches))

@@ -211,7 +211,7 @@ def _add_meaning(database: Database, within: Within, matches: Sequence[Match], n
     """Returns matches with what they mean, and those of sessions that have no word of the question, but mean it."""
     found: dict[tuple[bool, str], Match] = {}
     for one in matches:
-        meant, nearest = near.of(one.text.first)
+        meant, nearest = near.measure(one.text.first)
         found[one.text.whose] = one._replace(meant=meant, nearest=nearest)
     places = dict(near.nearest(_MOST_NEAR))
     for text, place, _ in rows.texts_of(database, list(places)):

@@ -72,7 +72,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
     own = {"tail", "more", "headless", *REPOSITORY_FIELDS}
-    given = _mapping(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
+    given = _require_object(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):
         raise _bad("transcript_is", 'must be "whole" or "tail"')
@@ -86,7 +86,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
 def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     """Reads a compaction from its JSON document. Raises `UsageError`."""
-    given = _mapping(document, {f.name for f in fields(CompactionInput)}.difference(REPOSITORY_FIELDS))
+    given = _require_object(document, {f.name for f in fields(CompactionInput)}.difference(REPOSITORY_FIELDS))
     body = _body(given, "compaction")
     if not body.strip():
         raise _bad("compaction", "is empty")
@@ -119,7 +119,7 @@ def write_repository(given: SessionInput | CompactionInput, identity: Mapping[st
 _NAMES, _VALUES = ("session_id", "session_key"), ("project", "harness")
 
 
-def _mapping(document: object, known: set[str]) -> Mapping[str, Any]:
+def _require_object(document: object, known: set[str]) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise UsageError(
             "the input is not a JSON object", hint='give one document: {"session_id": …, …}', code="input-invalid"

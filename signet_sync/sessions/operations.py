@@ -63,7 +63,7 @@ def write(
         hint = "check its permissions; nothing was written"
         raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)
     is_given = ending.bodies.get("summary") is not None and ending.proposal is not None
-    with _locked(workspace):
+    with _lock_workspace(workspace):
         answer = ending.finish_interrupted() or ending.find_answer()
         new = ending.read_new_texts() if answer is None else None
         if new is None:
@@ -78,7 +78,7 @@ def write(
     except BaseException:
         flow.held.release()
         raise
-    with _locked(workspace, flow):
+    with _lock_workspace(workspace, flow):
         answer = ending.find_answer()
         new = ending.read_new_texts() if answer is None else None
         if new is None:
@@ -87,7 +87,7 @@ def write(
 
 
 @contextmanager
-def _locked(workspace: Workspace, flow: Flow | None = None) -> Iterator[None]:
+def _lock_workspace(workspace: Workspace, flow: Flow | None = None) -> Iterator[None]:
     """Takes the workspace's lock and only then releases a flow's journal, so that no pass takes over the flow."""
     try:
         with state_dir.workspace_lock(workspace.state, LOCK_TIMEOUT):
@@ -277,7 +277,7 @@ class _Ending:
         covered = live.list_covered(workspace.database, ending) if not self.given.more else []
         said = [sessions_live.make_spoken_turn(turn) for _, turn in covered]
         segments = [(row.content, row.membership_us) for row in self.rows if row.source_kind == "transcript"]
-        absent = sessions_live.missing_turns(said, segments, self.bodies.get("transcript") or "")
+        absent = sessions_live.find_missing_turns(said, segments, self.bodies.get("transcript") or "")
         if self.given.kind == "compact":
             body = self.bodies["compaction"] or ""
             if any(row.source_kind == "compaction" and alike(row.content, body) for row in self.rows):

@@ -307,7 +307,7 @@ def has_thread(database: Database, word: "Word") -> bool:
 # ── what running sessions state ──
 
 
-def running(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
+def projects_of(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
     """Returns the projects of those of some running sessions that state something."""
     rows = rows_of_sessions(database, "agent_id, session_token, session_id, session", "sessions", list(sessions))
     numbered = {row[3]: row[:3] for row in rows}

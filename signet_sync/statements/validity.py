@@ -239,14 +239,14 @@ def _apply_marks(known: Sequence[Known], marks: Iterable[Mark], own: Mapping[str
     """
     last: dict[int, tuple[Known, Mark]] = {}
     for mark in sorted(marks, key=lambda one: (one.at_us, one.id)):
-        last |= {one.number: (one, mark) for one in meant(known, mark)}
+        last |= {one.number: (one, mark) for one in find_meant(known, mark)}
     for one, mark in last.values():
         again_us = own.get(one.id, mark.at_us) if mark.status == "withdrawn" else one.at_us
         if again_us <= mark.at_us:
             yield one.number, mark.status, None
 
 
-def meant(known: Sequence[Known], mark: Mark) -> list[Known]:
+def find_meant(known: Sequence[Known], mark: Mark) -> list[Known]:
     """Returns the statements that a mark is about: by id, or in nearly the same words.
 
     If it finds none, a newer digest has told its session otherwise: then one that is all in the other.

@@ -43,7 +43,7 @@ def put(path: Path, text: str | bytes = "") -> Path:
 
 
 def all_harnesses(home: Path) -> None:
-    for name in registry.hooked():
+    for name in registry.list_hooked():
         Path(registry.settings(name).folder({"HOME": str(home)})).mkdir(parents=True)
 
 
@@ -113,10 +113,10 @@ def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -
         put(home / name / "neighbour", "x")
     before = contents(home, but=[".agents"])
     answer = good(call("hooks", "install", "auto"))
-    assert answer.err == "" and [line for line in answer.out.split("\n") if line in registry.hooked()] == [
-        *registry.hooked()
+    assert answer.err == "" and [line for line in answer.out.split("\n") if line in registry.list_hooked()] == [
+        *registry.list_hooked()
     ]
-    assert fed(vault).keys() == set(registry.hooked())
+    assert fed(vault).keys() == set(registry.list_hooked())
     for condition in conditions().values():
         assert condition["found"] and condition["installed"] and condition["problems"] == [], condition
     made = re.findall(r"^  (/.*): created$", answer.out, re.MULTILINE)

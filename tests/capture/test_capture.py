@@ -108,7 +108,7 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
             if captured:
                 desk.take(talk)
         desk.take(talk)
-        assert not desk.take(talk).wrote
+        assert not desk.take(talk).has_written
         text = "\n".join(segments(vault))
         for number, (_, kind, _) in enumerate(steps):
             word = {
@@ -149,7 +149,7 @@ def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, tal
         done = desk.take(talk)
         assert 4 < len(done.segments) < 40
         told_once(desk, talk)
-        assert not desk.take(talk).wrote
+        assert not desk.take(talk).has_written
     sizes = [(vault / path).stat().st_size for path in transcripts(vault)]
     assert max(sizes) <= limit
     ends = [fields(vault, path)["ended_at"] for path in transcripts(vault)]

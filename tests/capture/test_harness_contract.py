@@ -62,7 +62,7 @@ def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
 
 
 def require_hooks(harness: str) -> None:
-    if harness not in registry.hooked():
+    if harness not in registry.list_hooked():
         pytest.skip(f"{harness} has no hooks: its sessions are imported")
 
 

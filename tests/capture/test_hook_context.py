@@ -303,7 +303,7 @@ def test_the_record_holds_no_words_and_loses_only_what_is_removed(vault: Vault) 
 def test_records_expire_and_are_bounded(vault: Vault) -> None:
     folder = state_dir.locate(str(vault.root))
     for session in ("s-1", "s-2"):
-        with injections.updating(folder, "default", "codex", session) as record:
+        with injections.update_record(folder, "default", "codex", session) as record:
             record.at_start = [f"f-{n:012}" for n in range(9_000)]
     old, new = records(vault)
     os.utime(old, (1_000, 1_000))
@@ -332,7 +332,7 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     prompt(vault, "claude-code", "feathers of kestrel stored as blobs")
     with vault.database() as database:
         first = database.value("select id from session_summaries where id like 'k-%' limit 1")
-    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", "s-1") as record:
+    with injections.update_record(state_dir.locate(str(vault.root)), "default", "claude-code", "s-1") as record:
         record.at_prompts.append(make_place_id(first, 64, 1_000))
     shown = vault.call("context", "--last", "s-1")
     assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
@@ -344,7 +344,7 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
         database.execute("delete from memories")
     assert "[1 line no longer exists]" in vault.call("context", "--last", "s-1").out
     session = vault.rows("select session_id from memory_artifacts where project = ?", PROJECT)[0][0]
-    with injections.updating(state_dir.locate(str(vault.root)), "default", "claude-code", session) as record:
+    with injections.update_record(state_dir.locate(str(vault.root)), "default", "claude-code", session) as record:
         record.at_prompts.append(first)
     assert vault.call("context", "--last", session[:8]).out.startswith(f"session {session}, 20")
     assert vault.call("context", "--last").out.startswith("session that was told something last, 20")

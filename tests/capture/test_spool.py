@@ -77,11 +77,11 @@ def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
         assert bool(spool.jobs(folder, now)) == (not waits), "one that killed its worker twice is delayed as well"
         spool.retry_later(job, now)
         waits.append(job.retry_at - now / SECOND)
-        assert spool.jobs(folder, now) == [] and spool.waiting(folder)
+        assert spool.jobs(folder, now) == [] and spool.has_jobs(folder)
         now = int(job.retry_at * SECOND)
     assert waits == [60, 240, 960, 3840, 15360, 21600, 21600]
     (job,) = spool.jobs(folder, now)
-    assert not spool.begin(job, now) and not spool.waiting(folder)
+    assert not spool.begin(job, now) and not spool.has_jobs(folder)
     (left,) = names(f"{folder}/bad")
     assert Path(folder, "bad", left).read_bytes() == b"", "no secret of a path stays"
 

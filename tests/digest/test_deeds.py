@@ -53,7 +53,7 @@ def test_pull_requests() -> None:
     assert [(one.title, one.number, one.merged) for one in found.requests.values()] == [
         ("Trim the wick", "12", True), ("", "9", True),
     ]  # fmt: skip
-    assert found.changed and not deeds(run("gh pr create --title x", failed=True)).changed
+    assert found.has_changes and not deeds(run("gh pr create --title x", failed=True)).has_changes
     server = call("mcp__github__create_pull_request", "Trim the wick", '{"number":12}')
     program = call("mcp__hub__create_pull_request", 'tools.open({base:"main", title:"Oil the door"})', "Completed.")
     shown = run("gh pr view --json title,url", '{"title":"Oil the door","url":"https://h.org/a/pull/13"}')

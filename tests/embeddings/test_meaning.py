@@ -65,7 +65,7 @@ def configure(server: EmbeddingServer, name: str = "small") -> None:
 def work(vault: Vault, agent: Resident | None = None) -> Resident:
     """What the agent does while nothing changes; from now on it tells what is near."""
     agent = agent or Resident(str(vault.db), lambda: model.load(str(vault.root))[0])
-    store.let_tell(agent.near)
+    store.let_tell(agent.measure_nearness)
     with vault.database(readonly=False) as database:
         while agent.work(database) == 0:
             pass
@@ -240,7 +240,7 @@ def test_scopes_and_agents_hold(garage: Vault) -> None:
 
 def nearest(vault: Vault, text: str) -> float:
     """The cosine of the nearest vector of any text, whoever may read it."""
-    told = store.near
+    told = store.measure_nearness
     with vault.database() as database:
         found = told(database, [(0, (1 << 63) - 1)], text)
     return found.most if found else 0.0

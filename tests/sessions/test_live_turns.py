@@ -19,10 +19,10 @@ from signet_sync.sessions.live.turns import (
     canonical,
     drop_live,
     drop_turns,
+    find_missing,
     insert_live,
     is_live,
     live_turns_in,
-    missing_in,
     new_part,
     new_words,
     render,
@@ -64,7 +64,7 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     if form is ours:
         turns = said("u one", "a two\nof two lines", "u three", "a four", "u five")
     text = form(*(turn for turn in turns if turn.role == "assistant"))
-    absent = missing_in(text, turns)
+    absent = find_missing(text, turns)
     assert absent == ([0, 2, 4] if form is ours else [2, 3, 4])
     whole = insert_live(text, [turns[place] for place in absent])
     assert [turn.text for turn in live_turns_in(whole)] == ["one", "three", "five"]
@@ -72,7 +72,7 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     words = [line for line in whole.split("\n") if line.strip("# ")]
     order = [next(n for n, line in enumerate(words) if turn.text.split("\n")[0] in line) for turn in turns]
     assert order == sorted(order)
-    assert drop_live(whole) == text and missing_in(whole, turns) == []
+    assert drop_live(whole) == text and find_missing(whole, turns) == []
     assert len(list(chunking.turns(whole))) == 5, "whoever cuts at turns sees all of them"
     assert chunking.is_ours(whole) == chunking.is_ours(text)
     speakers = [one.speaker for one in turns_of(whole) if isinstance(one, SpokenMessage)]
@@ -102,14 +102,14 @@ def test_nobody_forges_a_live_turn() -> None:
 
 def test_what_was_said_twice_counts_twice() -> None:
     turns = said("u yes", "a no", "u yes", "u yes")
-    assert missing_in(ours(turns[0], turns[1]), turns) == [2, 3]
-    assert missing_in(theirs(*turns[:3]), turns) == [3]
+    assert find_missing(ours(turns[0], turns[1]), turns) == [2, 3]
+    assert find_missing(theirs(*turns[:3]), turns) == [3]
     assert drop_turns(theirs(*turns), [turns[0]]).count("yes") == 2
 
 
 def test_a_much_later_turn_of_equal_words_is_another_one() -> None:
     text = ours(SpokenTurn("user", "yes", at(500)))
-    assert missing_in(text, said("u yes")) == [0] and drop_turns(text, said("u yes")) == text
+    assert find_missing(text, said("u yes")) == [0] and drop_turns(text, said("u yes")) == text
 
 
 def test_a_tail_loses_only_what_stands_at_its_beginning() -> None:
@@ -139,7 +139,7 @@ def test_endings_in_any_number_hold_every_turn_once(
     whole = normalize(form(*turns))
     later = live[cut:]
     rest = new_words(whole, segments)
-    absent = missing_in(whole, later)
+    absent = find_missing(whole, later)
     body = normalize(insert_live(rest, [later[place] for place in absent]))
     everything = [*segments, body]
     counted = Counter(line for turn in turns for line in canonical(*turn[:2])[1])
@@ -178,7 +178,7 @@ def test_a_turn_of_neither_person_nor_agent_is_nobodys_words(role: str) -> None:
     for text, live in ((render(turns), 3), (mixed, 1)):
         labels = [turn.label for turn in chunking.turns(text)]
         assert speaker_of(labels[1 if live == 3 else 2]) == speaker_of(role) and len(labels) == 3
-        assert live == 1 or missing_in(text, turns) == []
+        assert live == 1 or find_missing(text, turns) == []
         assert len(live_turns_in(text)) == live and (drop_live(text) == "") == (live == 3)
         spoken = [one.text for one in turns_of(text) if isinstance(one, SpokenMessage) and one.speaker != "other"]
         assert "harbour" not in "".join(spoken) and "Never rest" not in "".join(spoken)

@@ -105,7 +105,7 @@ _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "sourc
 def harness(target: Installation) -> list[Finding]:
     """Reports every harness that delivers its sessions, and what prevents it."""
     try:
-        found = hooks_install.conditions(target.root, registry.hooked())
+        found = hooks_install.conditions(target.root, registry.list_hooked())
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
     plugged = [condition for condition in found if condition.events or condition.server is not None]

@@ -78,7 +78,7 @@ def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
             continue
         for result in said_before.get(place, ()):
             given = _item(result, ())
-            blocks += [given] if speaker in ("assistant", "tool") else [_heading("assistant", entry.at), given]
+            blocks += [given] if speaker in ("assistant", "tool") else [_make_heading("assistant", entry.at), given]
             speaker = "tool"
         if entry.kind in _ITEMS:
             text = _item(entry, answers.get(place, ()))
@@ -86,13 +86,13 @@ def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
                 blocks[-1] += "\n" + text
             else:
                 # Else it would stand in the person's section.
-                blocks += [text] if speaker == "assistant" else [_heading("assistant", entry.at), text]
+                blocks += [text] if speaker == "assistant" else [_make_heading("assistant", entry.at), text]
             speaker = "tool"
             continue
         text = _block(entry)
         if text or entry.kind in _REPEATED:
             if entry.kind in _REPEATED or entry.kind != speaker:
-                blocks.append(_heading(entry.kind, entry.at))
+                blocks.append(_make_heading(entry.kind, entry.at))
             blocks += [text] if text else []
             speaker = entry.kind
     return "\n\n".join(blocks)
@@ -125,7 +125,7 @@ def entries_after_text(entries: Sequence[TranscriptEntry], text: str) -> tuple[T
 # ── turns ──
 
 
-def _heading(kind: EntryKind, at: int) -> str:
+def _make_heading(kind: EntryKind, at: int) -> str:
     # Asterisks, not dashes: dashes would turn the line above into a heading, or start frontmatter.
     divider = "***\n\n" if kind == "compaction" else ""
     return f"{divider}## {_SPEAKERS[kind]} · {iso(at)}"
@@ -326,5 +326,5 @@ def _look(entry: TranscriptEntry) -> str:
     if entry.kind in ("tool", "subagent"):
         return _call_line(entry)
     if entry.kind in _REPEATED:
-        return f"{_heading(entry.kind, entry.at)}\n\n{_block(entry)}"
+        return f"{_make_heading(entry.kind, entry.at)}\n\n{_block(entry)}"
     return _block(entry)

@@ -29,7 +29,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(one.name.replace("_", "-") for one in iter_modules(harnesses.__path__) if one.ispkg))
 
 
-def hooked() -> tuple[str, ...]:
+def list_hooked() -> tuple[str, ...]:
     """Returns the names of those that can call hooks of ours; sessions of the others are imported."""
     return tuple(name for name in names() if (known := facts(name)).hooks or known.scripts)
 

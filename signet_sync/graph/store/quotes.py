@@ -103,7 +103,7 @@ _ARTIFACTS = ("memory_artifacts", "repository_root", "repository_origin")
 _ROWS = ("session_projects", "root", "origin")
 
 
-def only_origin(database: Database, agent_id: str, root: str, among: tuple[str, str, str] = _ROWS) -> str | None:
+def find_only_origin(database: Database, agent_id: str, root: str, among: tuple[str, str, str] = _ROWS) -> str | None:
     """Returns the origin of a root, empty if it has none or several; None if no row names the root.
 
     A folder that held several repositories in turn says nothing about a session that names no origin.
@@ -123,7 +123,7 @@ class Projects:
     """Finds the projects of places, and keeps what was found: only for as long as no artifact is written."""
 
     def __init__(self, database: Database) -> None:
-        self._origin_of = cache(lambda agent_id, root: only_origin(database, agent_id, root, _ARTIFACTS))
+        self._origin_of = cache(lambda agent_id, root: find_only_origin(database, agent_id, root, _ARTIFACTS))
 
     def find(self, agent_id: str, place: Place) -> str:
         """Returns the identity of a place's project; empty if it has none."""

@@ -158,7 +158,7 @@ def _line(turns: Sequence[LiveTurn], place: LivePlace | None = None) -> bytes:
 
 
 @contextmanager
-def locked(folder: str, identity: LiveIdentity) -> Iterator["Buffer"]:
+def lock_buffer(folder: str, identity: LiveIdentity) -> Iterator["Buffer"]:
     """Locks a session's file, which need not exist. Raises `OSError`."""
     private_folder(folder)
     # A missing file cannot be locked, so the folder is; what is done under the lock takes milliseconds.

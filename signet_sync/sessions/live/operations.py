@@ -25,7 +25,7 @@ from signet_sync.sessions.live import files as live_files
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.files import Buffer, LiveIdentity
 from signet_sync.sessions.live.store import LivePlace, LiveTurn
-from signet_sync.sessions.live.turns import SpokenTurn, live_turns_in, missing_in
+from signet_sync.sessions.live.turns import SpokenTurn, find_missing, live_turns_in
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store import tombstones as tombstones_store
@@ -61,12 +61,12 @@ def append(
     # The file is locked within the transaction, so that a later removal finds the turns.
     with database.transaction():
         seen = live.shapes(database).get(identity.name)
-        with live_files.locked(workspace.state.live, identity) as buffer:
+        with live_files.lock_buffer(workspace.state.live, identity) as buffer:
             refuse_removed(workspace, agent_id, session_key, session_id)
             if buffer.shape != seen:
                 _settle(workspace, buffer, alone=seen is None)
-            fresh = live.not_buffered(database, agent_id, session_key, clean, session_id=session_id)
-            known = next((one.place for one in live.running(database, *identity)), None)
+            fresh = live.find_new_turns(database, agent_id, session_key, clean, session_id=session_id)
+            known = next((one.place for one in live.list_running(database, *identity)), None)
             buffer.append(fresh, place if place != known else None)
             live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
             if clean:
@@ -110,7 +110,7 @@ def settle(workspace: Workspace) -> None:
                 _remove(workspace, identity)
                 live.forget(database, *identity)
             else:
-                with live_files.locked(folder, identity) as buffer:
+                with live_files.lock_buffer(folder, identity) as buffer:
                     _settle(workspace, buffer, alone=name not in known)
 
 
@@ -123,7 +123,7 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
         missing = [turn for turn in live.transcript(database, *buffer.identity) if turn.turn not in present]
         turns = sorted([*turns, *missing])
         if kept.damaged:
-            known = next((one.place for one in live.running(database, *buffer.identity)), LivePlace())
+            known = next((one.place for one in live.list_running(database, *buffer.identity)), LivePlace())
             place = known if place == LivePlace() else place
             buffer.replace(turns, place)
         else:
@@ -162,7 +162,7 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
     with database.transaction(durable=True):
         for session_id, gone in marks.items():
             identity = LiveIdentity(agent_id, session_key, session_id)
-            with live_files.locked(workspace.state.live, identity) as buffer:
+            with live_files.lock_buffer(workspace.state.live, identity) as buffer:
                 kept = buffer.read()
                 left = [turn for turn in kept.turns if mark_of(turn) not in gone]
                 if len(left) < len(kept.turns):
@@ -218,7 +218,7 @@ def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]
         segments = artifacts.transcripts(
             workspace.database, agent_id, token_of(agent_id, session_key), session_id or None
         )
-        absent = set(missing_turns([make_spoken_turn(turn) for turn in turns], segments, ""))
+        absent = set(find_missing_turns([make_spoken_turn(turn) for turn in turns], segments, ""))
         held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
         if held:
             forget(workspace, agent_id, session_key, {session_id: held})
@@ -246,18 +246,18 @@ def marks_of(covered: Sequence[tuple[str, LiveTurn]]) -> dict[str, list[str]]:
     return found
 
 
-def missing_turns(said: Sequence[SpokenTurn], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
+def find_missing_turns(said: Sequence[SpokenTurn], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
     """Finds the turns that neither a transcript nor an earlier segment holds; a segment is its text and its end in µs.
 
     A turn said after a segment's end is not in that segment, even if the words are equal.
     """
-    absent = missing_in(transcript, said)
+    absent = find_missing(transcript, said)
     for text, ends_us in segments:
         if not absent:
             break
         ends_us = max([ends_us, *(turn.at_us or 0 for turn in live_turns_in(text))])
         older = [place for place in absent if (said[place].at_us or 0) <= ends_us]
-        left = {older[place] for place in missing_in(text, [said[place] for place in older])}
+        left = {older[place] for place in find_missing(text, [said[place] for place in older])}
         absent = [place for place in absent if place in left or place not in older]
     return absent
 

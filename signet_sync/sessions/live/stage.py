@@ -73,7 +73,7 @@ class LiveStatements(Deriver):
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every running session; what they state follows from these alone."""
-        return (Source(RUNNING, *one[:3]) for one in live.running(database))
+        return (Source(RUNNING, *one[:3]) for one in live.list_running(database))
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
@@ -81,7 +81,7 @@ class LiveStatements(Deriver):
         """Distils the sessions whose turns, artifacts or projects changed, by the names that their files will have."""
         running: dict[Session, list[RunningSession]] = {}
         for agent_id in sorted({one.agent_id for one in sources}):
-            for one in live.running(database, agent_id):
+            for one in live.list_running(database, agent_id):
                 session = agent_id, token_of(agent_id, one.session_key), one.name
                 running.setdefault(session, []).append(one)  # one may have two names
         projects = Projects(database)
@@ -113,7 +113,7 @@ def _list_changed(
     }
     of_artifacts = {one.session[:2] for one in sources if one.kind == SESSION}
     if of_artifacts:
-        for session, project in statements_store.running(database, running).items():
+        for session, project in statements_store.projects_of(database, running).items():
             # Another session's artifact may name the repository that this one works in.
             if session[:2] in of_artifacts or project != _project(running[session][0], projects):
                 found.add(session)

@@ -85,7 +85,7 @@ class FoundTurn(NamedTuple):
 # ── turns ──
 
 
-def not_buffered(
+def find_new_turns(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str
 ) -> list[LiveTurn]:
     """Returns the turns that are not buffered yet, in order.
@@ -119,7 +119,7 @@ def not_buffered(
 def buffer(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
 ) -> None:
-    """Adds turns returned by `not_buffered`, in the caller's transaction."""
+    """Adds turns returned by `find_new_turns`, in the caller's transaction."""
     database.executemany(
         f"insert into session_transcripts(agent_id, session_key, session_id, {_TURN}) values(?, ?, ?, ?, ?, ?, ?)",
         [(agent_id, session_key, session_id, *turn) for turn in turns],
@@ -156,7 +156,7 @@ def _follow_shrinking(database: Database, agent_id: str, session_key: str, sessi
         database.execute(f"delete from live_sessions where {_MINE}", names)
     from signet_sync.statements import store as statements_store  # not needed to read
 
-    if statements_store.running(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
+    if statements_store.projects_of(database, [(agent_id, token_of(agent_id, session_key), session_id or session_key)]):
         _queue(database, [names])
 
 
@@ -167,7 +167,7 @@ def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None
     passes.queue_sources(database, LIVE, [Source(RUNNING, *one) for one in sessions])
 
 
-def any_to_distil(database: Database) -> bool:
+def has_undistilled(database: Database) -> bool:
     """Returns whether live turns came or went that no pass has distilled."""
     return bool(database.value("select exists(select 1 from outbox where kind = ?)", (RUNNING,)))
 
@@ -182,7 +182,7 @@ def describe(
 ) -> None:
     """Stores where a session with live turns works, in the caller's transaction; an equal row is not written again."""
     names = agent_id, session_key, session_id
-    if next(running(database, *names), None) != RunningSession(*names, place, noise):
+    if next(list_running(database, *names), None) != RunningSession(*names, place, noise):
         database.execute(
             f"insert or replace into live_sessions(agent_id, session_key, session_id, {_PLACE}, noise)"
             f" values({placeholders(4 + len(place))})",
@@ -191,7 +191,7 @@ def describe(
         _queue(database, [names])
 
 
-def running(
+def list_running(
     database: Database, agent_id: str | None = None, session_key: str | None = None, session_id: str | None = None
 ) -> Iterator[RunningSession]:
     """Yields the sessions that have live turns: all, those of an agent, of a key, or one."""
@@ -367,7 +367,7 @@ def drop_shapes(database: Database) -> None:
     What they state is distilled again.
     """
     database.execute("delete from live_files")
-    _queue(database, [one[:3] for one in running(database)])
+    _queue(database, [one[:3] for one in list_running(database)])
 
 
 def list_handed_over(database: Database) -> list[tuple[str, str, str]]:

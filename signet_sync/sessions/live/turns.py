@@ -119,10 +119,10 @@ class _Text:
                 places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
                 seen[like] += 1
             latest = None if at_us is None else at_us + _APART_US
-            found.append([one for one in places if latest is None or (self._at_us(one) or 0) <= latest])
+            found.append([one for one in places if latest is None or (self._time_of(one) or 0) <= latest])
         return found
 
-    def _at_us(self, place: _Place) -> int | None:
+    def _time_of(self, place: _Place) -> int | None:
         return self.sections[self.lines[place[0]].section].at_us
 
     def _find(self, like: _Like) -> list[_Place]:
@@ -230,7 +230,7 @@ def turns_in(text: str) -> list[SpokenTurn]:
 # ── turns and texts ──
 
 
-def missing_in(text: str, said: Sequence[SpokenTurn]) -> list[int]:
+def find_missing(text: str, said: Sequence[SpokenTurn]) -> list[int]:
     """Returns the places (indexes) of the turns that a text does not hold; turns without words are never lacking."""
     if not said:
         return []

@@ -75,11 +75,11 @@ class _GeminiReader(LineReader):
         if values.get("kind") == "subagent":
             self.parent = text_of(values.get("parentSessionId")) or UNNAMED
         messages = [*map(mapping_of, items_of(values.get("messages")))]
-        self._compressed(messages)
+        self._recognise_compression(messages)
         for message in messages:
             self._message(message)
 
-    def _compressed(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _recognise_compression(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Recognises the snapshot after a compression: summary, thanks for it, and what was kept, all with new ids."""
         texts = [join_paragraphs(texts_of(message.get("content"))) for message in messages]
         place = next((n for n, (_, following) in enumerate(pairwise(texts)) if following == _THANKS), None)

@@ -20,7 +20,7 @@ _PARTS = "select id, data from part where message_id = ? order by id"
 
 def list_sources(path: str) -> list[TranscriptSource]:
     """Returns one source for each session of the database, those of sub-agents included. Raises `HarnessError`."""
-    with _opened(path) as connection:
+    with _open_to_read(path) as connection:
         return [
             TranscriptSource("opencode", path, session_id, 0, updated * _MILLION)
             for session_id, updated in connection.execute("select id, time_updated from session order by id")
@@ -33,7 +33,7 @@ def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[Me
 
     Raises `HarnessError` (also `session-unknown`).
     """
-    with _opened(path) as connection:
+    with _open_to_read(path) as connection:
         cursor = connection.execute("select * from session where id = ?", (session_id,))
         row = next(cursor, None)
         if row is None:
@@ -64,7 +64,7 @@ def read_session(path: str, session_id: str) -> tuple[dict[str, object], list[Me
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[apsw.Connection]:
+def _open_to_read(path: str) -> Iterator[apsw.Connection]:
     """Opens a connection in one read transaction, so that all rows are consistent; converts SQLite's errors to ours."""
     path = own_path(path)  # SQLite refuses any link in the path
     try:

@@ -39,7 +39,7 @@ class _PiReader(TreeReader):
         elif kind == "compaction":
             self.add("compaction", text_of(record.get("summary")))
         elif kind == "branch_summary":
-            self._left_branch(record.get("summary"))
+            self._add_branch_summary(record.get("summary"))
         elif kind == "reset":
             self.add("event", "session reset")
 
@@ -76,9 +76,9 @@ class _PiReader(TreeReader):
         elif role == "compactionSummary":
             self.add("compaction", text_of(message.get("summary")))
         elif role == "branchSummary":
-            self._left_branch(message.get("summary"))
+            self._add_branch_summary(message.get("summary"))
 
-    def _left_branch(self, summary: object) -> None:
+    def _add_branch_summary(self, summary: object) -> None:
         self.add("event", f"came back from another branch: {text_of(summary)}".rstrip(": "))
 
 
