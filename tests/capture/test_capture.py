@@ -82,7 +82,7 @@ def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault)
     first, second = segments(vault)
     assert "abandonedword" in first and "question1word" in first
     assert list(turns_of(second)) == ["The other path: chosenword.", "This one holds: chosenanswer."]
-    assert not desk.take(talk).wrote
+    assert not desk.take(talk).has_written
     sound(vault)
 
 
@@ -125,7 +125,7 @@ def test_several_compactions_are_as_many_artifacts_and_no_segment(desk, talk, va
         talk.exchange(number, 1000 * number)
         talk.compacted(f"Summary {number}.", 1000 * number + 500)
     done = desk.take(talk, end=False)
-    assert len(done.compactions) == 3 and not desk.take(talk, end=False).wrote
+    assert len(done.compactions) == 3 and not desk.take(talk, end=False).has_written
     assert transcripts(vault) == [] and written(vault, "summary") == []
     assert segments(vault, "compaction") == ["Summary 1.", "Summary 2.", "Summary 3."]
     assert desk.take(talk).compactions == []
