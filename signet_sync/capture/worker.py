@@ -113,7 +113,7 @@ class Worker:
 
             words = (*self._workspace.options, "session", "take-spool", "--stay")
             self._process = command.start(*words, stdin=PIPE, stdout=PIPE)
-        with suppress(BrokenPipeError):  # it left just now, which `working` finds
+        with suppress(BrokenPipeError):  # it left just now, which `is_working` finds
             os.write(command.descriptor(self._process.stdin), _SWEEP if sweep else _TAKE)
         self._busy = True
         return True
