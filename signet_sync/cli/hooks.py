@@ -94,7 +94,7 @@ def uninstall(context: Context, harness: str, dry_run: bool) -> int:
 
 
 def _choose_harnesses(harness: str) -> list[str]:
-    if harness not in (*registry.hooked(), hooks_install.AUTO):
+    if harness not in (*registry.list_hooked(), hooks_install.AUTO):
         raise UsageError(f"{harness} has no hooks", hint=f"signet-sync import {harness} takes its sessions")
     names = hooks_install.choose_harnesses(harness)
     if not names:
