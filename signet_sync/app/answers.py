@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from signet_sync import __version__
@@ -97,8 +97,11 @@ class Answers(threading.Thread):
             return
         if "operation" in head:
             if environ.get("HOME") == os.environ.get("HOME") and self._slots.acquire(blocking=False):
-                given = caller.dup(), head["operation"], head["given"]
-                threading.Thread(target=self._operate, args=given, name="operation", daemon=True).start()
+                with ExitStack() as ours:
+                    ours.callback(self._slots.release)
+                    given = ours.enter_context(caller.dup()), head["operation"], head["given"]
+                    threading.Thread(target=self._operate, args=given, name="operation", daemon=True).start()
+                    ours.pop_all()  # the thread's
             return
         place = self.root, self.folder
         code, out, said, record = hook.answer(head["arguments"], payload, ask.inject, environ, place)

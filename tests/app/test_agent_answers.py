@@ -22,7 +22,7 @@ from artifacts_fixture import PROJECT
 from workbench import ROOT, Vault, cast, sampled
 
 from signet_sync import __version__
-from signet_sync.app import ask, operations
+from signet_sync.app import answers, ask, operations
 from signet_sync.app.answers import Answers
 from signet_sync.capture import injections, spool
 from signet_sync.cli.main import Context
@@ -61,6 +61,7 @@ def listening(vault: Vault) -> Iterator[Answers]:
     assert made.listen()
     try:
         yield made
+        assert all(made._slots.acquire(timeout=300) for _ in range(answers._AT_ONCE)), "none is taken for ever"
     finally:
         made.stop()
 
@@ -317,10 +318,9 @@ def test_an_operation_answers_the_same_with_and_without_the_agent(
 
 
 def test_a_command_that_the_agent_answers_loads_no_index(vault: Vault, agent: Answers) -> None:
-    lines = ("recall retry", "context", "remember x")
     code = "import sys; from signet_sync.cli.main import run; run(sys.argv[1:]); print('apsw' in sys.modules)"
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for line in lines:
+    for line in ("recall retry", "context", "remember x"):
         words = [sys.executable, "-c", f"import sys; from signet_sync.app import ask; ask.DEADLINE = 300.0; {code}"]
         ran = subprocess.run(
             [*words, "--workspace", str(vault.root), *line.split()], env=environ, capture_output=True, text=True
@@ -389,6 +389,7 @@ TROUBLES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "a crowd": lambda patch: _refuses(patch, errno.EAGAIN),
     "a sandbox that reads only": _read_only,
 } | dict.fromkeys(OTHER, lambda _: None)
+TROUBLES["no thread"] = lambda patch: patch.setattr(threading, "Thread", lambda **_: 1 / 0)
 ASKED: dict[str, tuple[str, list[str]]] = {
     "start": ("retry loop", ["hook", "claude-code", "--strict"]),
     "stop": ("", ["hook", "claude-code", "--strict"]),
