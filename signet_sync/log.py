@@ -63,7 +63,7 @@ def _load_logger() -> Logger:
     return logger
 
 
-def log_for_people(level: str = "WARNING") -> None:
+def log_for_people(level: str) -> None:
     """Logs plain lines to stderr and to no file: for a command that a person waits for."""
     if "loguru" in sys.modules:
         _log_to_stderr(level)

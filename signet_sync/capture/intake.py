@@ -169,7 +169,7 @@ class Intake:
                 # A hook may have derived the agent from its harness's environment.
                 self.capture_one(source, known.agent_id or None if known is not None else None)
 
-    def capture_one(self, source: TranscriptSource, agent_id: str | None = None) -> None:
+    def capture_one(self, source: TranscriptSource, agent_id: str | None) -> None:
         """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
 
         Other errors are raised.

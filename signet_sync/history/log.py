@@ -66,7 +66,7 @@ class CommitList(NamedTuple):
         return {"commits": entries} | ({} if self.diff is None else {"diff": self.diff})
 
 
-def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
+def list_commits(root: str, limit: int, *, with_diff: bool, visible: PatchFilter | None = None) -> CommitList:
     """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
 
     `visible` returns how much of each file's patch is shown.

@@ -24,7 +24,7 @@ def problem(path: str, verdict: str, code: str, message: str, *, is_file: bool =
     return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
 
 
-def describe_pass(workspace: Workspace, outcome: Outcome, now_us: int, *, rebuild: bool = False) -> dict[str, Any]:
+def describe_pass(workspace: Workspace, outcome: Outcome, now_us: int, *, rebuild: bool) -> dict[str, Any]:
     """Returns the document of `reindex --json`."""
     database = workspace.database
     counts = counts_store.verdict_counts(database)

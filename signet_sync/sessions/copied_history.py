@@ -79,7 +79,7 @@ class HeldExchanges:
     `origin` is the session that the harness says was copied, "" if it says nothing.
     """
 
-    def __init__(self, database: Database, agent_id: str, session_id: str, origin: str = "") -> None:
+    def __init__(self, database: Database, agent_id: str, session_id: str, origin: str) -> None:
         self._database = database
         self._agent_id = agent_id
         self._session_id = session_id

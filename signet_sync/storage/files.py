@@ -244,7 +244,7 @@ def status_at(descriptor: int, name: str) -> os.stat_result | None:
 _PIECE = 1 << 20
 
 
-def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str, int]]:
+def foreign_files(root: str, leave: Collection[str]) -> Iterator[tuple[str, int]]:
     """Yields path and open descriptor of every regular file that is not an artifact, a tombstone or in `.signet`.
 
     The descriptor is closed when the next one is requested. Links are not followed, folders `.git` not entered; what

@@ -64,7 +64,7 @@ class Keys:
 class BrowserGuard:
     """Refuses requests without access, and puts the same headers on every answer."""
 
-    def __init__(self, page: ASGIApp, keys: Keys, port: int, *, read_only: bool = False) -> None:
+    def __init__(self, page: ASGIApp, keys: Keys, port: int, *, read_only: bool) -> None:
         self._page = page
         self._read_only = read_only
         self._keys = keys

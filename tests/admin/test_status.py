@@ -156,12 +156,6 @@ def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
     assert "1 job waiting · 1 session active recently" in indexed.call("status").out
 
 
-def log_file(vault: Vault) -> Path:
-    path = Path(folder(vault).logs) / "signet-sync.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
 def test_the_receipt_counts_what_was_given_and_taken(vault: Vault) -> None:
     project = "/home/ada/code/lantern"
     vault.session(

@@ -110,14 +110,12 @@ def test_a_hook_of_our_question_does_nothing_whatever_its_environment(vault, hom
 # ── copied history ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def forked(
-    talk: TranscriptBuilder, session: str, *, exchanges: int | None = None, stamped: bool = True
-) -> TranscriptBuilder:
-    """A fork of a session: its records, `stamped` with the fork's id; all of them, or those of its first exchanges."""
+def forked(talk: TranscriptBuilder, session: str, *, exchanges: int | None = None) -> TranscriptBuilder:
+    """A fork of a session: its records with the fork's id; all of them, or those of its first exchanges."""
     fork = TranscriptBuilder(talk.path.parent, session)
     lines = talk.path.read_bytes().splitlines(keepends=True)
     for line in lines if exchanges is None else lines[: 2 * exchanges]:
-        fork.raw(line.replace(talk.session.encode(), session.encode()) if stamped else line)
+        fork.raw(line.replace(talk.session.encode(), session.encode()))
         fork.tip = json.loads(line)["uuid"]
     fork._number = len(lines)
     return fork

@@ -162,11 +162,8 @@ def test_hostile_texts_are_bounded_and_none_takes_long(text):
 # ── the sentence ──
 
 
-def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: str | None = None) -> str | None:
-    contexts = [
-        SentenceSubject(body, project, kind, DAY)
-        for kind, body in (("transcript", transcript), ("summary", summary or ""))
-    ]
+def told(transcript: str, *, project: str | None = "/home/u/lantern") -> str | None:
+    contexts = [SentenceSubject(transcript, project, "transcript", DAY), SentenceSubject("", project, "summary", DAY)]
     said = headline(outcome(transcript), contexts)
     assert said is None or passes_strict(said, *contexts)
     assert said is None or all(passes_signet(said, context.body, context.project) for context in contexts)

@@ -56,14 +56,14 @@ def edited(vault, path, old, new):
     file.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def operations_of(vault, agent="default"):
+def operations_of(vault):
     with at_work(vault) as workspace:
-        return [event.op for event in EventLog(workspace.root, agent).events()[::-1]]
+        return [event.op for event in EventLog(workspace.root, "default").events()[::-1]]
 
 
-def verified(vault, agent="default"):
+def verified(vault):
     with at_work(vault) as workspace:
-        return [one.code for one in queries.verify_log(EntityRepository(workspace, agent, NOW_US))]
+        return [one.code for one in queries.verify_log(EntityRepository(workspace, "default", NOW_US))]
 
 
 # ── passes ──
@@ -196,24 +196,30 @@ def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
 # ── removal ──
 
 
-def with_evidence(vault, agent="default"):
+def with_evidence(vault):
     """An entity whose evidence rests on a session full of words that stand nowhere else."""
     given = {
         "body": f"# Session 2\n\n{SAYING}\n",
         "memory_sentence": "In lantern the qjkxsentencecanary bounded the retry loop.",
     }
-    paths = vault.session(2, agent_id=agent, **given)
+    paths = vault.session(2, **given)
     vault.reindex()
-    entity, path = made(vault, agent=agent)
+    entity, path = made(vault)
     source = paths["summary"]
     lines = (vault / source).read_text(encoding="utf-8").split("\n")
     number = next(number for number, line in enumerate(lines, 1) if CANARY in line)
     with at_work(vault) as workspace:
         done = operations.append(
-            workspace, agent, entity, "evidence", "it is what it fears", evidence=f"{source}#{number}", now_us=NOW_US
+            workspace,
+            "default",
+            entity,
+            "evidence",
+            "it is what it fears",
+            evidence=f"{source}#{number}",
+            now_us=NOW_US,
         )
         for said in ("It was calm all week.", f"More of that in {done.token}."):
-            operations.append(workspace, agent, entity, "highlights", said, now_us=NOW_US)
+            operations.append(workspace, "default", entity, "highlights", said, now_us=NOW_US)
     return path
 
 

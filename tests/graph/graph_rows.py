@@ -51,37 +51,26 @@ def thread(
     day: str,
     *,
     agent_id: str = AGENT,
-    harness: str | None = "codex",
-    status: str = "open",
-    sessions: int = 4,
     sample: str = "In lantern the retry loop of src/queue.py was bounded so that a dead broker cannot block a start.",
-    next_action: str | None = None,
     number: str | int = 1,
 ) -> str:
-    """The head of a thread and what it left to do; gives its id."""
-    thread_id = thread_of(agent_id, name, harness)
+    """The head of a thread; gives its id."""
+    thread_id = thread_of(agent_id, name)
     insert(
-        database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id,
-        label=f"{name or 'no project'} ({harness})" if harness else name,
-        project=f"/home/ada/code/{name}" if name else None, session_key=None, harness=harness, status=status,
-        sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
+        database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id, label=f"{name} (codex)",
+        project=f"/home/ada/code/{name}", session_key=None, harness="codex", status="open", sessions=4,
+        earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
         source_ref=path_of(number, day[:10]), sample=sample,
     )  # fmt: skip
-    if next_action:
-        statement(
-            database, "next", next_action, day, project=name, agent_id=agent_id, number=number, thread_id=thread_id
-        )
     return thread_id
 
 
-def thread_of(agent_id: str, name: str | None, harness: str | None = "codex") -> str:
+def thread_of(agent_id: str, name: str | None) -> str:
     """The id of a thread."""
-    return id_of("t", agent_id, name or "", "", harness or "")
+    return id_of("t", agent_id, name or "", "", "codex")
 
 
-def session(
-    database: Database, thread_id: str, number: str | int, day: str, sentence: str, *, next_steps: tuple[str, ...] = ()
-) -> None:
+def session(database: Database, thread_id: str, number: str | int, day: str, sentence: str) -> None:
     """A session of a thread."""
     insert(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
@@ -89,8 +78,6 @@ def session(
         node_id=id_of("s", AGENT, number), source_ref=path_of(number, day[:10]),
         sentence=sentence, harness="codex",
     )  # fmt: skip
-    for step in next_steps:
-        statement(database, "next", step, day, number=number, thread_id=thread_id)
 
 
 def statement(
@@ -104,7 +91,6 @@ def statement(
     status: str = "open",
     speaker: str = "agent",
     number: str | int = 1,
-    thread_id: str | None = None,
 ) -> str:
     """What a session of a project (None: of none) states; gives its id. What was stated last has the status."""
     place = f"/home/ada/code/{project}" if project else ""
@@ -114,7 +100,7 @@ def statement(
     database.execute("update statements set newest = 0 where agent_id = ? and id = ?", (agent_id, statement_id))
     insert(
         database, "statements", agent_id=agent_id, id=statement_id, kind=kind, text=text, speaker=speaker,
-        thread_id=thread_id or thread_of(agent_id, project), project=place, at_us=us(day), artifact=artifact, line=3,
+        thread_id=thread_of(agent_id, project), project=place, at_us=us(day), artifact=artifact, line=3,
         done=int(status == "done"), session=session, newest=1, status=status,
     )  # fmt: skip
     return statement_id
@@ -140,20 +126,19 @@ def node(
     children: Iterable[str] = (),
     agent_id: str = AGENT,
     label: str = "The loop gives up after five tries",
-    start: int = 0,
     since: str = "",
     kind: str = "session",
 ) -> str:
     """A node and the edges to its children; gives its id. `kind` arc or epoch makes it a condensation."""
     letters: dict[str, Any] = {"summary": "s", "compaction": "c", "chunk": "k", "arc": "a", "epoch": "e"}
-    node_id = id_of(letters[source_type if kind == "session" else kind], agent_id, number, start)
+    node_id = id_of(letters[source_type if kind == "session" else kind], agent_id, number, 0)
     path = path_of(number, day[:10], "transcript" if source_type == "chunk" else source_type)
     session, artifact = numbered(database, agent_id, made.token_for(agent_id, f"s-{number}"), f"s-{number}", path, 0)
     of_session = {"artifact": artifact, "session": session}
     insert(
         database, "session_summaries", agent_id=agent_id, id=node_id, kind=kind, source_type=source_type,
         depth=("session", "arc", "epoch").index(kind), thread_id=thread_id, earliest_us=us(since or day),
-        latest_us=us(day), end=start + 100, label=label,
+        latest_us=us(day), end=100, label=label,
         **(of_session if kind == "session" else {"content": "its text"}),
     )  # fmt: skip
     for child in children:
@@ -167,17 +152,10 @@ def pin(database: Database, thing_id: str, *, agent_id: str = AGENT) -> None:
 
 
 def use(
-    database: Database,
-    thing_id: str,
-    accesses: int,
-    last_day: str,
-    *,
-    before: int = 0,
-    before_day: str | None = None,
-    agent_id: str = AGENT,
+    database: Database, thing_id: str, accesses: int, last_day: str, *, before: int = 0, before_day: str | None = None
 ) -> None:
     """How often a thing was asked for."""
     insert(
-        database, "node_telemetry", agent_id=agent_id, id=thing_id, accesses=accesses, last_day=last_day, before=before,
+        database, "node_telemetry", agent_id=AGENT, id=thing_id, accesses=accesses, last_day=last_day, before=before,
         before_day=before_day,
     )  # fmt: skip

@@ -93,11 +93,6 @@ def hang(handler):
     handler.server.stopped.wait(600)
 
 
-def hang_up(handler):
-    handler.close_connection = True
-    handler.connection.shutdown(2)
-
-
 def provider(server, **changes):
     values = {"endpoint": server.url, "model": "m", "timeout": 120.0, "key": KEY} | changes
     return HttpProvider(**values)

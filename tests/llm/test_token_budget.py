@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 from test_llm import answer as answering
-from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: F401
+from test_llm import ask, completion, provider, server, shell  # noqa: F401
 
 from signet_sync.errors import ProviderError
 from signet_sync.formats.ids import MODEL_MARK

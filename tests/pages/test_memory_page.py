@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 import pytest
@@ -21,13 +20,10 @@ NOW_US = parse_instant(NOW)
 LINK = re.compile(r"\[\[(.*?)\]\]")
 
 
-def page(
-    files, *, now_us=NOW_US, budget=5000, agent_id="default", warning="", order=None, head=(), nodes=()
-) -> Rendered:
+def page(files, *, now_us=NOW_US, budget=5000, agent_id="default", warning="", head=(), nodes=()) -> Rendered:
     """The page of an agent whose vault holds these files, by way of the desk and the index; the graph is given."""
     database = Database(":memory:")
-    made = judged(files)
-    fill(database, made if order is None else random.Random(order).sample(made, len(made)))
+    fill(database, judged(files))
     found = projection(database, agent_id, now_us, budget, 30, warning)
     given = found._replace(
         inputs=lambda _: BoardInputs(statements=head), nodes=lambda condensed, before_us: () if condensed else nodes
@@ -211,12 +207,18 @@ def test_the_newest_segment_speaks_and_is_linked():
 # ── budget ──
 
 
-def many(count, *, project=None, body="Nothing to decide.\n", start="2026-03-29T10:00:00.000Z"):
+def many(count, *, project=None, start="2026-03-29T10:00:00.000Z"):
     first = parse_instant(start)
     files = {}
     for number in range(count):
         moment = first - number * 3600 * 1_000_000
-        files.update([summary(session_id=f"s-{number:04d}", captured_at=iso(moment), project=project, body=body)])
+        files.update(
+            [
+                summary(
+                    session_id=f"s-{number:04d}", captured_at=iso(moment), project=project, body="Nothing to decide.\n"
+                )
+            ]
+        )
     return files
 
 

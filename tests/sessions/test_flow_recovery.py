@@ -132,17 +132,17 @@ def journals(vault: Vault) -> list[str]:
     return journal.keys(state_dir.locate(str(vault.root)).journal)
 
 
-def finished(vault: Vault, sentence: str = SENTENCE, quality: str = "ok") -> None:
+def finished(vault: Vault) -> None:
     """One ordinary pass, and the flow is done, with one sentence in both artifacts and on the page."""
     assert vault.reindex()["problems"] == []
     found = files(vault)
     assert set(found) == {"transcript", "summary", "manifest"}
     for kind in ("transcript", "summary"):
-        assert (found[kind]["memory_sentence"], found[kind]["memory_sentence_quality"]) == (sentence, quality)
-    assert sentence in vault.page()
+        assert (found[kind]["memory_sentence"], found[kind]["memory_sentence_quality"]) == (SENTENCE, "ok")
+    assert SENTENCE in vault.page()
     assert journals(vault) == []
     ((answer,),) = vault.rows("select answer from flow_results")
-    assert json.loads(answer)["sentence"] == sentence
+    assert json.loads(answer)["sentence"] == SENTENCE
     assert vault.call("check").code == 0
     replay = end(vault)
     assert replay == json.loads(answer) | {"idempotent_replay": True}

@@ -69,9 +69,11 @@ def stated(vault: Vault, agent: str = "default") -> list[tuple[str, str]]:
     return vault.rows("select text, status from statements where agent_id = ? and newest = 1 order by 1", agent)
 
 
-def of_running(vault: Vault, columns: str = "session_id, project") -> set[tuple[Any, ...]]:
-    """What running sessions state, by columns."""
-    return set(vault.rows(f"select {columns} from statements join sessions using (session) where artifact < 0"))
+def of_running(vault: Vault) -> set[tuple[Any, ...]]:
+    """The running sessions that state something, and their projects."""
+    return set(
+        vault.rows("select session_id, project from statements join sessions using (session) where artifact < 0")
+    )
 
 
 def context(vault: Vault, *options: str) -> str:

@@ -65,13 +65,13 @@ sys.exit(any([os.waitpid(writer, 0)[1] for writer in writers]))
 """
 
 
-def together(vault, lists, timeout=600):
+def together(vault, lists):
     """What the writers answered, each a process that ends a list of sessions; all must succeed."""
     folder = vault.root.parent
     done = subprocess.run(
         [sys.executable, "-c", WRITERS, str(vault.root)],
         input=json.dumps(lists), cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=timeout, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]

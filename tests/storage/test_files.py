@@ -63,19 +63,19 @@ def failing(patch, name, nth, code):
     return failed
 
 
-def no_rename(patch, code=errno.EINVAL):
+def no_rename(patch):
     """A system or file system without renameat2's flags."""
 
     def refuse(*_):
-        ctypes.set_errno(code)
+        ctypes.set_errno(errno.EINVAL)
         return -1
 
     patch.setattr(writing, "_renameat2", lambda: refuse)
 
 
-def no_links(patch, code=errno.EPERM):
+def no_links(patch):
     """A file system without hard links."""
-    failing_always(patch, "link", code)
+    failing_always(patch, "link", errno.EPERM)
 
 
 def failing_always(patch, name, code):

@@ -146,7 +146,7 @@ class Agent:
         if wait:
             self.wait(wait)
 
-    def wait(self, *states: str, deadline: float = DEADLINE) -> dict[str, Any]:
+    def wait(self, *states: str) -> dict[str, Any]:
         """The status once this process is in one of the states (or in a state that begins like one)."""
 
         def look() -> dict[str, Any] | None:
@@ -154,7 +154,7 @@ class Agent:
             found = status(self.vault)
             return found if found["pid"] == self.process.pid and found["state"].startswith(states) else None
 
-        return until(look, f"{states}: {status(self.vault)} {self.output()}", deadline)
+        return until(look, f"{states}: {status(self.vault)} {self.output()}")
 
     def passed(self) -> dict[str, Any]:
         """The status once the first full pass is over and all is well."""
@@ -251,8 +251,8 @@ class Inside(Daemon):
         assert self.failure is None, self.failure
         return self.heartbeat.state
 
-    def wait(self, *states: str, deadline: float = DEADLINE) -> None:
-        until(lambda: self.state.startswith(states), f"{states}: {self.state}", deadline)
+    def wait(self, *states: str) -> None:
+        until(lambda: self.state.startswith(states), f"{states}: {self.state}")
 
     def settled(self, moment: float = 0.4) -> int:
         """Waits until nothing has happened for a moment; gives the number of passes until then."""

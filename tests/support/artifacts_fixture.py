@@ -142,9 +142,9 @@ def stone(**who: Any) -> Tombstone:
     return Tombstone.read(parse(tombstone(**who)[1]).fields)
 
 
-def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> list[Judgement]:
+def judged(files: Mapping[str, bytes]) -> list[Judgement]:
     """What the desk makes of files (name, bytes) directly under `memory/`, without seals or tombstones."""
-    bench = JudgeContext(Tombstones(), NoiseRule(), lambda _: None, now_iso)
+    bench = JudgeContext(Tombstones(), NoiseRule(), lambda _: None, "2026-03-30T00:00:00.000Z")
     return [
         judge(f"memory/{name}", Found(raw, Signature(len(raw), number, number, number)), bench)
         for number, (name, raw) in enumerate(files.items(), start=1)

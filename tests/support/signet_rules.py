@@ -15,7 +15,6 @@ from typing import Any
 
 DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-Read = tuple[str, dict[str, Any], str]  # path in the workspace, fields, body
 
 
 def scalar(text: str) -> Any:

@@ -37,10 +37,10 @@ def process_of(root: Path, words: Sequence[str] = DAEMON, folder: str = ".daemon
 
 
 class Signet:
-    """Signet on one workspace; `database` is where this version of it keeps its rows."""
+    """Signet on one workspace."""
 
-    def __init__(self, root: Path, database: str = "memory/memories.db", schema: str = TOMBSTONES) -> None:
-        self.root, self.place, self.schema = root, root / database, schema
+    def __init__(self, root: Path) -> None:
+        self.root, self.place = root, root / "memory/memories.db"
         with self.rows():
             pass
 
@@ -50,7 +50,7 @@ class Signet:
         connection = apsw.Connection(str(self.place))
         try:
             connection.execute(f"pragma journal_mode = {'wal' if wal else 'delete'}")
-            connection.execute(self.schema)
+            connection.execute(TOMBSTONES)
             yield connection
         finally:
             connection.close()

@@ -90,8 +90,8 @@ def copied(made, mark):
     return made[0].removesuffix(".md") + mark, made[1]
 
 
-def trouble(code, kind="summary"):
-    return content(kind)[0], Trouble(code, "it is so", SIGNATURE)
+def trouble(code):
+    return content("summary")[0], Trouble(code, "it is so", SIGNATURE)
 
 
 # ── files without a seal ──
@@ -572,8 +572,8 @@ def test_a_hint_tells_nothing_of_what_it_does_not_name():
 # ── the cliff ──
 
 
-def index_of(count, verdict="indexed"):
-    return {f"memory/{summary(session_id=f's-{n}')[0]}": Known(SIGNATURE, verdict, "") for n in range(count)}
+def index_of(count):
+    return {f"memory/{summary(session_id=f's-{n}')[0]}": Known(SIGNATURE, "indexed", "") for n in range(count)}
 
 
 CLIFF = {

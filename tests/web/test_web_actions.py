@@ -107,9 +107,9 @@ def everything(vault: Vault) -> dict[str, str]:
     return contents(vault.root) | contents(vault.state, but=(*BESIDE, "locks", "last-pass.json"))
 
 
-def opened_violations(vault: Vault, agent: str | None = None) -> list[str]:
+def opened_violations(vault: Vault) -> list[str]:
     with vault.database() as database:
-        return [one.path for one in violations_store.list_open(database, agent)]
+        return [one.path for one in violations_store.list_open(database, None)]
 
 
 # ── each action ──

@@ -70,8 +70,8 @@ def read_last(
     threads: Iterable[str],
     until_us: int,
     folder: str | None,
-    first: Collection[str] = (),
-    but: Collection[str] = (),
+    first: Collection[str],
+    but: Collection[str],
 ) -> QuotedSession | None:
     """Returns the session that work in a folder continues: the newest one in it, else the newest of some threads.
 

@@ -104,7 +104,7 @@ def queue_sources(database: Database, deriver: str, sources: Iterable[Source], *
         database.executemany(_PUT_SESSION if of_session else _PUT_OTHER, rows)
 
 
-def list_newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> list[Source]:
+def list_newest(database: Database, deriver: str, limit: int, since_us: int) -> list[Source]:
     """Returns the newest sources for which a deriver is the first in line, none before an instant."""
     found: list[tuple[int, Source]] = []
     for kind in (kind for name, kind in list_waiting(database) if name == deriver):
