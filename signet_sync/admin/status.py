@@ -113,7 +113,7 @@ def _trouble(root: str, folder: StateFolder, path: str, trouble: str, *, running
 def _settings_trouble(root: str) -> str:
     if not has_settings(root):
         return ""
-    from signet_sync.settings import model  # eighty settings; most workspaces set none
+    from signet_sync.settings import model  # all settings; most workspaces set none
 
     return model.join_remarks(model.load(root, anyway=True)[1])
 

@@ -167,7 +167,8 @@ class Intake:
                 if changed_us < (parse_instant(since) or 0) or not is_idle or unchanged:
                     continue
                 # A hook may have derived the agent from its harness's environment.
-                self.capture_one(source, known.agent_id or None if known is not None else None)
+                agent_id = known.agent_id if known is not None else ""
+                self.capture_one(source, agent_id or None)
 
     def capture_one(self, source: TranscriptSource, agent_id: str | None) -> None:
         """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.

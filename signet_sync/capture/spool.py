@@ -4,9 +4,9 @@ A job is an allow-list: what happened, in which session, and where its transcrip
 reaches the disk. A hook calls `put`, which may take only milliseconds; the rest is for the worker:
 
     for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
-        spool.begin(job)
-        ...                                         # capture; idempotent, because it is repeated after a crash
-        spool.finish(job)                           # or spool.retry_later(job)
+        if spool.begin(job, now_us):                # else it was given up
+            ...                                     # capture; idempotent, because it is repeated after a crash
+            spool.finish(job)                       # or spool.retry_later(job, now_us)
 
 Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
 renewed while a worker processed it is kept. Of a file that cannot be read, or has failed too often, an empty one stays

@@ -152,7 +152,7 @@ class Context:
         With `anyway` also prints problems of the user's file instead of raising `ConfigError`: for commands that
         programs call and that could not be repeated.
         """
-        from signet_sync.settings import model  # eighty settings, which reading commands do without
+        from signet_sync.settings import model  # all settings, which reading commands do without
 
         settings, remarks = model.load(self.root, anyway=anyway)
         for text in map(str, remarks):

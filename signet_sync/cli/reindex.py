@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +62,9 @@ def run_pass(
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
-    folder = workspace.state.spool
-    if not os.path.isdir(folder) or not any(name.endswith(".json") for name in os.listdir(folder)):
+    from signet_sync.capture import spool
+
+    if not spool.has_jobs(workspace.state.spool):
         return False
     from signet_sync.capture.worker import due  # nearly always the agent has taken them
 

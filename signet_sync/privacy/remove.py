@@ -216,6 +216,7 @@ def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: i
             scrub.clean_of_words(workspace, needles)
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
+    # 5. What stayed.
     pending = tuple(artifact for artifact in removal.paths if files.status_of(root, artifact) is not None)
     foreign = session_texts.foreign_files(workspace, needles, path)
     return RemoveResult(

@@ -131,7 +131,7 @@ def _stage_file(temporary: int, data: bytes, mode: int = 0o600) -> Iterator[str]
 
 
 def _fresh() -> str:
-    """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
+    """Makes the name of a temporary file, as `sweep` and `list_displaced` parse it."""
     return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
 
 

@@ -117,7 +117,7 @@ def drain(
             for deriver in derivers:
                 if deriver.name in batch:
                     moved.add(deriver.update(database, prepared[deriver.name], alive))
-                # What earlier derivers moved.
+                # What earlier derivers moved, or this one: the root of a repository moves other sessions, say.
                 further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
                 if deriver.waits and (more or kinds & deriver.kinds):
                     later.update(further)

@@ -12,7 +12,7 @@ from signet_sync.recall.query import Term
 from signet_sync.storage.database.batches import WHOLE
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import path_of
-from signet_sync.sync.store.texts import WITHIN, Place, range_of, text_of
+from signet_sync.sync.store.texts import ARTIFACT, LINE, PRIVATE_LINE, WITHIN, Place, range_of, text_of
 from signet_sync.text.index_words import project_word
 
 _TEXT = (
@@ -77,7 +77,7 @@ class FoundText(NamedTuple):
 
 def ranges(database: Database, within: Within) -> list[tuple[int, int]]:
     """Returns the ranges of numbers that the texts have which are searched; empty ones are left out."""
-    kinds = [2] if within.shared else [0, 2, 3]
+    kinds = [LINE] if within.shared else [ARTIFACT, LINE, PRIVATE_LINE]
     since, until = within.period or (0, LAST_US)
     some = [kinds] if within.period is None else [[kind] for kind in kinds]
     found = (range_of(database, within.agent_id, since, until, one) for one in some)

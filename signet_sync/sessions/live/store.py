@@ -1,6 +1,6 @@
 """Stores live turns of running sessions as rows, until their artifacts are written.
 
-Turns that the harness handed over follow from the files of `live_files`. Turns of a session whose key is its id are
+Turns that the harness handed over follow from files (`live.files`). Turns of a session whose key is its id are
 read from its harness's transcript, from which they can be read again.
 """
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WITHIN, _MINUTES = 8, 27  # bits: passages of a minute, which go on in the next ones; minutes since 1970
 _OWNED = WITHIN + _MINUTES
-_KINDS = 4  # of texts: what sessions said; statements; private ones
+ARTIFACT, LINE, PRIVATE_LINE, _KINDS = 0, 2, 3, 4  # kinds of texts; of kind 1 there is none
 _SAID = "insert into said(rowid, words) values(?, ?)"
 _PRINTED = "insert into printed(rowid, words) values(?, ?)"
 _UNSAID = "insert into said(said, rowid, words) values('delete', ?, ?)"
@@ -165,7 +165,7 @@ def add_artifacts(database: Database, rows: "Sequence[tuple[int, Row]]") -> None
         found = passages(row.content, row.source_kind, row.memory_sentence)
         if row.agent_id not in owners:
             owners[row.agent_id] = _owner(database, row.agent_id)
-        first = _free(database, _begin(owners[row.agent_id], 0, row.membership_us), max(len(found), 1))
+        first = _free(database, _begin(owners[row.agent_id], ARTIFACT, row.membership_us), max(len(found), 1))
         database.execute(
             "insert into texts(first, last, agent_id, tier, artifact, at_us) values(?, ?, ?, 'session', ?, ?)",
             (first, first + max(len(found), 1) - 1, row.agent_id, number, row.membership_us),
@@ -281,7 +281,8 @@ def add(database: Database, lines: Sequence[Line]) -> None:
     said: list[tuple[int, str]] = []
     together: dict[int, list[Line]] = {}
     for line in lines:
-        together.setdefault(_begin(owners[line.agent_id], 2 + line.private, line.at_us), []).append(line)
+        kind = PRIVATE_LINE if line.private else LINE
+        together.setdefault(_begin(owners[line.agent_id], kind, line.at_us), []).append(line)
     for begin, some in sorted(together.items()):
         numbered = list(enumerate(some, _free(database, begin, len(some))))
         rows = [(number, number, *line) for number, line in numbered]
