@@ -14,7 +14,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.llm.token_budget import read_spent
-from signet_sync.memories.store import memories, promotions
+from signet_sync.memories.store import promotions
 from signet_sync.sessions import journal
 from signet_sync.statements import store as statements_store
 from signet_sync.storage import state_dir
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 DAYS = 7  # of the receipt
 _CHARACTERS = 4  # of a token, about
-_SHOWN = 20  # violations
 
 
 class Liveness(NamedTuple):
@@ -162,8 +161,8 @@ def _count(database: Database, root: str) -> dict[str, Any]:
             "invalid": verdicts.get("invalid", 0),
             "tombstoned": verdicts.get("tombstoned", 0),
         },
-        "violations": violations.list_paths(database, _SHOWN),
-        "entity_drift": entities_store.count_drift(database),
+        "violations": sorted(one.path for one in violations.list_open(database))[:20],
+        "entity_drift": len(entities_store.drift(database)),
         "backlog": passes.count_waiting(database) + (passes.get(database, "unread") or 0),
         "memory": {agent: count_remembered(database, agent) for agent in agents},
         "receipt": receipt(database, state_dir.locate(root), now_us()),
@@ -269,8 +268,7 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, i
         "sessions": len(recent),
         "tokens": sum(one.characters for one in recent) // _CHARACTERS,
         "stale": statements_store.count_stale(database, given),
-        "questions": promotions.count_questions(database, since_us),
-        "notes": memories.count_since(database, iso(since_us)),
+        **promotions.counts_since(database, since_us),
         "corrections": statements_store.count_marks(database, since_us),
         "bytes_kept": counts.sum_bytes(database),
     }

@@ -184,7 +184,7 @@ def set_live_mark(database: Database, name: str, mark: LiveMark) -> None:
 
 def drop_other_live_marks(database: Database, names: Collection[str]) -> None:
     """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
-    known = [name for (name,) in database.execute("select name from live_transcripts")]
+    known = database.column("select name from live_transcripts")
     gone = [(name,) for name in known if name not in names]
     if gone:
         with database.transaction():

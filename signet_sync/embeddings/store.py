@@ -44,12 +44,11 @@ def passages(database: Database) -> int:
 
 def list_unembedded(database: Database, most: int) -> list[int]:
     """Returns texts that have no vectors, the newest first."""
-    rows = database.execute(
+    return database.column(
         "select t.first from texts t where not exists(select 1 from vectors v where v.text = t.first)"
         " order by t.at_us desc limit ?",
         (most,),
     )
-    return [number for (number,) in rows]
 
 
 def read_rows(database: Database, number: int) -> list[tuple[int, str]]:

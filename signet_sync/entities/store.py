@@ -206,11 +206,6 @@ def drift(database: Database, agent_id: str | None = None) -> list[Finding]:
     ]
 
 
-def count_drift(database: Database) -> int:
-    """Counts them, of all agents."""
-    return int(database.value("select count(*) from garden_drift"))
-
-
 def put_drift(database: Database, one: Finding) -> None:
     """Queues a file. In the caller's transaction."""
     values = (*one[:5], one.agent_id, one.found_at, one.sha256)

@@ -63,9 +63,9 @@ def check(
     try:
         workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
         run = Pass(workspace, Request(now_us, progress=progress))
-        snapshot, _, removals, plan, judging = look(run, from_scratch=True)
-        judging = judging._replace(keeps=False)
-        checked.judgements = [*plan.judged, *removals.judged]
+        seen = look(run, from_scratch=True)
+        plan, judging = seen.plan, seen.judging._replace(keeps=False)
+        checked.judgements = [*plan.judged, *seen.removals.judged]
         for batch in judge_paths(run, plan.read, judging):
             # Verdicts, not bodies: the vault may be large.
             checked.judgements += (
@@ -86,11 +86,11 @@ def check(
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     if database is not None:
-        present = snapshot.files.keys() | snapshot.odd.keys()
+        present = seen.snapshot.files.keys() | seen.snapshot.odd.keys()
         gone = (path for path in violations.list_sealed_paths(database) if path not in present)
         checked.judgements += filter(None, (planner.judge_missing(path, judging) for path in gone))
     _notes(root, checked, now_us)
-    checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
+    checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(seen.removals.judged))
     if stage.agents(root):
         _entities(workspace, checked, database, now_us)
     return checked

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -27,53 +27,70 @@ from signet_sync.text.sanitizer import sanitizer_stamp
 NEWEST, PART, MANY = 600, 50_000, 3_000
 
 
-def look(run: Pass, *, from_scratch: bool = False) -> tuple[Snapshot, dict[str, Known], InForce, Plan, JudgeContext]:
-    """Scans what a pass was asked to look at, and plans; `from_scratch` ignores what was known before.
+class Look(NamedTuple):
+    """What is on disk, what was known of it, the removals in force, the plan, and what judging needs."""
 
-    Returns what is on disk, what was known of it, the removals, the plan, and what judging needs.
+    snapshot: Snapshot
+    known: dict[str, Known]
+    removals: InForce
+    plan: Plan
+    judging: JudgeContext
 
-    Writes nothing over a vault that may not be written: a check calls only this before it judges.
+
+def look(run: Pass, *, from_scratch: bool = False) -> Look:
+    """Scans what a pass was asked to look at, makes tombstones in files and index agree, and plans.
+
+    `from_scratch` ignores what was known before. The pass looks at more where its paths do not show enough. Nothing is
+    written over a vault that may not be written: a check calls only this before it judges.
     """
-    workspace, database, request = run.workspace, run.database, run.request
-    root = workspace.root
-    require_root(root)
-    snapshot = reading.scan(root) if request.paths is None else reading.glance(root, request.paths)
-    run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
-    asked = None if snapshot.everything else snapshot.asked
-    known = {} if from_scratch else artifacts.list_known_files(database, asked, seen=snapshot.files)
-    if request.rebuild:
-        # Files ignored for their name are not read again, so only the plan can report them.
-        known = {path: before for path, before in known.items() if before.verdict != "ignored"}
-    reread = request.reread
-    if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
-        # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
-        reread = reread.union(snapshot.files)
-    removals = read_in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
-    if request.paths is not None and not removals.aliases <= request.paths:
-        run.look_at(removals.aliases)
-        return look(run)
-    run.outcome.tombstones = len(removals.tombstones.tombstones)
-    some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
-    plan = planner.plan(
-        snapshot,
-        known,
-        removals.tombstones,
-        reread=reread | removals.aliases,
-        covered_rows=count_covered(workspace, removals.tombstones, known, snapshot),
-        indexed=None if snapshot.everything or not some_gone else counts.count_indexed(database),
-        halts=not request.accept_removals,
-    )
-    plan.cliff = plan.cliff or run.cliff
-    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CLIFF_MINIMUM):
+    workspace, database = run.workspace, run.database
+    require_root(workspace.root)
+    while True:
+        request = run.request
+        snapshot, known = _scan(run, from_scratch=from_scratch)
+        reread = request.reread
+        if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
+            # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
+            reread = reread.union(snapshot.files)
+        removals = read_in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
+        if request.paths is not None and not removals.aliases <= request.paths:
+            run.look_at(removals.aliases)
+            continue
+        some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
+        plan = planner.plan(
+            snapshot,
+            known,
+            removals.tombstones,
+            reread=reread | removals.aliases,
+            covered_rows=count_covered(workspace, removals.tombstones, known, snapshot),
+            indexed=None if snapshot.everything or not some_gone else counts.count_indexed(database),
+            halts=not request.accept_removals,
+        )
+        plan.cliff = plan.cliff or run.cliff
+        if snapshot.everything or (plan.cliff is None and len(plan.gone) < CLIFF_MINIMUM):
+            break
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = request._replace(paths=None)
-        return look(run)
     run.request = request._replace(reread=reread)
+    run.outcome.tombstones = len(removals.tombstones.tombstones)
     run.outcome.scanned, run.outcome.cliff = plan.scanned, plan.cliff
     run.outcome.unchanged = max(plan.unchanged - run.outcome.read, 0)
     if snapshot.ground == "refused" and plan.cliff is None:
         raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
-    return snapshot, known, removals, plan, _judge_context(run, removals.tombstones)
+    return Look(snapshot, known, removals, plan, _judge_context(run, removals.tombstones))
+
+
+def _scan(run: Pass, *, from_scratch: bool) -> tuple[Snapshot, dict[str, Known]]:
+    """Returns what is on disk of what the pass was asked to look at, and what was known of it."""
+    request, root = run.request, run.workspace.root
+    snapshot = reading.scan(root) if request.paths is None else reading.glance(root, request.paths)
+    run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
+    asked = None if snapshot.everything else snapshot.asked
+    known = {} if from_scratch else artifacts.list_known_files(run.database, asked, seen=snapshot.files)
+    if request.rebuild:
+        # Files ignored for their name are not read again, so only the plan can report them.
+        known = {path: before for path, before in known.items() if before.verdict != "ignored"}
+    return snapshot, known
 
 
 def index(run: Pass) -> None:
@@ -203,50 +220,62 @@ def _write(
     # Every file of a first index was read: one that is sealed and of which there is no verdict is missing.
     complete = whole or (outcome.full and bool(passes.get(database, "unread")))
     with database.transaction():
-        # 1. What removals cover goes.
         conclusions = [eraser.erase(run, removed, found) for eraser, found in gathered]
         touched, rows = remove_covered(database, removed, pipeline.erasers)
-        # 2. Files are judged, and their rows written.
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, judging, known)
-        # 3. Rows of files that are gone, or are no artifacts any more, go.
-        dropped, vanished = _judge_gone(request, plan.gone, judging, unsettled)
-        _drop(run, dropped, plan.judged + vanished, known)
-        outcome.removed_rows += rows + tombstones_store.forget_returned(database)
-        missed = {judgement.path for judgement in vanished}
-        artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
-        if complete and not outcome.unread:
-            missing = (planner.judge_missing(path, judging) for path in violations.list_unseen(database))
-            artifacts.store_files(database, list(filter(None, missing)))
+        _drop_gone(run, plan, judging, known, unsettled, complete=complete)
+        outcome.removed_rows += rows
         change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)
         request.go_on()
-        # 4. What moved is left to the derivers; after a removal they run here, and what has lost its source goes.
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
         if not whole:
             deriving.queue(database, pipeline, change.sources)
-        if gathered:
+        if gathered:  # after a removal nothing waits: what has lost its source goes
             change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))
             for conclude in filter(None, conclusions):
                 conclude()
-        # 5. Links and violations follow the verdicts.
         _links(run, change)
         if request.accept_removals:
             paths = [path for path in violations.list_sealed_paths(database) if path in judging.accepted_gone]
             violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
         change.agents.update(violations.follow_verdicts(database, run.now_iso))
-        # 6. What is left to do is recorded, and which pages depend on all this.
-        if outcome.full:
-            passes.put(database, "halted", None)
-            passes.put(database, "unread", outcome.unread)
-        if change.paths or whole:
-            # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
-            passes.put(database, "manifests_due", 1)
-        _record_rules(run, settled=(outcome.full or first) and not unsettled)
+        _record_state(run, whole=whole, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
     outcome.unsettled = frozenset(unsettled)
+
+
+def _drop_gone(
+    run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known], unsettled: set[str], *, complete: bool
+) -> None:
+    """Deletes rows of files that are gone or are no artifacts any more, and tells which sealed ones are missing."""
+    database, outcome = run.database, run.outcome
+    dropped, vanished = _judge_gone(run.request, plan.gone, judging, unsettled)
+    _drop(run, dropped, plan.judged + vanished, known)
+    outcome.removed_rows += tombstones_store.forget_returned(database)
+    missed = {judgement.path for judgement in vanished}
+    artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
+    if complete and not outcome.unread:
+        missing = (planner.judge_missing(path, judging) for path in violations.list_unseen(database))
+        artifacts.store_files(database, list(filter(None, missing)))
+
+
+def _record_state(run: Pass, *, whole: bool, settled: bool) -> None:
+    """Records what is left to do, and the rules under which all rows were made, or that these are `several`."""
+    database, outcome, rules = run.database, run.outcome, _rules(run.workspace)
+    if outcome.full:
+        passes.put(database, "halted", None)
+        passes.put(database, "unread", outcome.unread)
+    if outcome.change.paths or whole:
+        # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
+        passes.put(database, "manifests_due", 1)
+    if artifacts.sanitizer_of_rows(database) != rules:
+        for eraser in run.workspace.pipeline.erasers if settled else ():
+            eraser.sanitize(database)  # rows that are not made from a file
+        artifacts.set_sanitizer_of_rows(database, rules if settled else "several")
 
 
 def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: dict[str, Known]) -> None:
@@ -259,17 +288,6 @@ def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: 
     change.paths.update(dropped, (j.path for j in named))
     artifacts.forget_files(database, dropped)
     artifacts.store_files(database, named)
-
-
-def _record_rules(run: Pass, *, settled: bool) -> None:
-    """Records the rules under which rows were made: their name if it is the same for all rows, else `several`."""
-    database, rules = run.database, _rules(run.workspace)
-    if artifacts.sanitizer_of_rows(database) == rules:
-        return
-    if settled:
-        for eraser in run.workspace.pipeline.erasers:
-            eraser.sanitize(database)  # rows that are not made from a file
-    artifacts.set_sanitizer_of_rows(database, rules if settled else "several")
 
 
 def _is_news(path: str, known: dict[str, Known], judging: JudgeContext) -> bool:

@@ -3,8 +3,8 @@
 Bounded; imports nothing heavy.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from signet_sync.formats.handle import make_place_id, place_of, place_step, row_id_of
 from signet_sync.formats.timestamps import day_of
@@ -57,8 +57,7 @@ def _find_passage(database: Database, whole: GraphNode, node_id: str) -> GraphNo
 
 def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
     """Returns the nodes that a node was condensed into, the nearest level first."""
-    return _ids(
-        database,
+    return database.column(
         "select n.id from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.parent_id"
         " where c.agent_id = ? and c.child_id = ? order by n.depth, n.latest_us, n.id",
@@ -68,8 +67,7 @@ def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
 
 def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     """Returns the nodes that a node was made of, oldest first; of a transcript its first chunk, beside the others."""
-    return _ids(
-        database,
+    return database.column(
         "select n.id from session_summary_children c"
         f" join {NODES} n on n.agent_id = c.agent_id and n.id = c.child_id"
         " where c.agent_id = ? and c.parent_id = ? order by n.earliest_us, n.source_ref, n.id",
@@ -86,8 +84,7 @@ def siblings(database: Database, of: GraphNode) -> list[str]:
         places = [of.start + _PAGE] if of.start + _PAGE < of.end else []
         places += [max(of.start - _PAGE, 0)] if of.start else []
         return [make_place_id(of.id, place, of.end) for place in places]
-    return _ids(
-        database,
+    return database.column(
         f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
         " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
         (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, SIBLINGS),
@@ -103,7 +100,7 @@ def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> tuple
     newest = nodes.newest_sessions(database, agent_id, thread_id, SIBLINGS)
     refs = (SessionRef(agent_id, one.session_token, one.session_id, None) for one in newest)
     linked = dict.fromkeys(thing for ref in refs for thing in memories_and_statements(database, ref))
-    return _ids(database, arc, (agent_id, thread_id)) + [one.node_id for one in newest], [*linked][:LINKED]
+    return database.column(arc, (agent_id, thread_id)) + [one.node_id for one in newest], [*linked][:LINKED]
 
 
 # ── memories and statements ──
@@ -111,13 +108,11 @@ def newest_of_thread(database: Database, agent_id: str, thread_id: str) -> tuple
 
 def memories_and_statements(database: Database, ref: SessionRef) -> list[str]:
     """Returns the memories that come from a session, then what it states, first what still holds."""
-    return _ids(
-        database,
+    return database.column(
         "select memory_id from memory_sources where agent_id = ? and session_token = ? and session_id = ?"
         " order by at desc, memory_id limit ?",
         (*ref[:3], LINKED),
-    ) + _ids(
-        database,
+    ) + database.column(
         "select s.id from sessions n cross join statements s on s.session = n.session"
         " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
         f" group by s.id order by min(s.status <> 'open'), min({path_of('s.artifact')}), min(s.line), s.id limit ?",
@@ -170,10 +165,6 @@ def line_start(text: str, line: int) -> int:
             return len(text)
         place = found + 1
     return place
-
-
-def _ids(database: Database, sql: str, bindings: Sequence[Any]) -> list[str]:
-    return [row[0] for row in database.execute(sql, bindings)]
 
 
 # ── texts ──

@@ -269,7 +269,7 @@ def find_orphans(database: Database, tombstones: Sequence[Tombstone], fresh: Con
     for tombstone in tombstones:
         agent_id, (scope, bindings) = tombstone.agent_id, make_condition(tombstone.scope)
         of_rows = " union ".join(f"select {table.handle} from {table.rows} where {scope}" for table in list_distilled())
-        ids = [one for (one,) in database.execute(of_rows, [*bindings] * len(list_distilled()))]
+        ids = database.column(of_rows, [*bindings] * len(list_distilled()))
         orphans.ids.update((agent_id, one) for (one,) in database.execute(_ABOVE, (agent_id, json.dumps(ids))))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
             orphans.agents.add(agent_id)

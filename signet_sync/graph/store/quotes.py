@@ -33,10 +33,8 @@ def newest(database: Database, agent_id: str, thread_id: str) -> dict[Session, i
 
 def list_known(database: Database, agent_id: str, thread_id: str) -> set[int]:
     """Returns the numbers of a thread's sessions of which quotes and deeds are kept."""
-    rows = database.execute(
-        "select session from session_notes where agent_id = ? and thread_id = ?", (agent_id, thread_id)
-    )
-    return {number for (number,) in rows}
+    known = "select session from session_notes where agent_id = ? and thread_id = ?"
+    return {*database.column(known, (agent_id, thread_id))}
 
 
 def store(database: Database, number: int, agent_id: str, thread_id: str, said: SessionWords | None) -> bool:

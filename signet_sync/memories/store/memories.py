@@ -86,11 +86,6 @@ def ids(database: Database) -> list[tuple[str, str]]:
     return list(database.execute("select agent_id, id from memories"))
 
 
-def count_since(database: Database, at: str) -> int:
-    """Counts the memories of all agents that were created since a time (ISO 8601 UTC)."""
-    return int(database.value("select count(*) from memories where created_at >= ?", (at,)))
-
-
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
     """Returns the lines by which `recall` finds memories: of all agents, or `some` of one agent."""
     if agent_id is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from signet_sync.errors import DatabaseError
-from signet_sync.formats.timestamps import DAY
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.score import Dream, DreamedView, Promotion, SweepView, Totals
 from signet_sync.storage.database.connection import Database
 
@@ -162,10 +162,11 @@ def first_at(database: Database, agent_id: str | None = None) -> int | None:
     return found
 
 
-def count_questions(database: Database, since_us: int) -> int:
-    """Counts the questions of all agents to which a memory answered since then."""
+def counts_since(database: Database, since_us: int) -> dict[str, int]:
+    """Counts the questions to which a memory answered since then, and the memories made since, of all agents."""
     asked = "select count(*) from (select distinct agent_id, query, at_us from recall_events where at_us >= ?)"
-    return int(database.value(asked, (since_us,)))
+    made = "select count(*) from memories where created_at >= ?"
+    return {"questions": database.value(asked, (since_us,)), "notes": database.value(made, (iso(since_us),))}
 
 
 def drop_before(database: Database, before_us: int) -> None:

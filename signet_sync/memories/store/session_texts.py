@@ -106,12 +106,12 @@ def names(database: Database, scope: Scope) -> set[str]:
     of_token = f"select 1 from memory_artifacts where agent_id = ? and session_token = ? and {outside}"
     if not database.value(of_token, [*scope[:2], *others]):
         found.add(scope[1])
-    keys = database.execute(
+    keys = database.column(
         f"select distinct session_key from memory_artifacts where {where} and session_key is not null and session_key"
         f" not in (select session_key from memory_artifacts where session_key is not null and {outside})",
         [*bindings, *others],
     )
-    return found.union(key for (key,) in keys)
+    return found.union(keys)
 
 
 def find_used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:

@@ -262,17 +262,16 @@ def standing(
 
 def _running_projects(database: Database, agent_id: str) -> list[str]:
     """Returns the projects of an agent's running sessions that state something."""
-    rows = database.execute(
+    return database.column(
         "select distinct project from statements where agent_id = ? and artifact < 0 and project > '' order by 1",
         (agent_id,),
     )
-    return [project for (project,) in rows]
 
 
 def names(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[str, ...]:
     """Returns the names of the folders by which sessions recorded the project at hand."""
     heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
-    recorded = [project for (project,) in database.execute(heads, (agent_id, THREADS))]
+    recorded = database.column(heads, (agent_id, THREADS))
     own = filter(belongs, [*recorded, *_running_projects(database, agent_id)])
     return tuple(dict.fromkeys(filter(None, map(basename, own))))
 
@@ -283,7 +282,7 @@ def projects(database: Database, agent_id: str) -> list[str]:
         "select project from memory_thread_heads where agent_id = ? and project > ''"
         " group by project order by max(latest_us) desc, project"
     )
-    return [project for (project,) in database.execute(query, (agent_id,))]
+    return database.column(query, (agent_id,))
 
 
 # ── for a prompt, and for what a session has got ──
@@ -291,12 +290,11 @@ def projects(database: Database, agent_id: str) -> list[str]:
 
 def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:
     """Returns what some threads stated last that no longer holds."""
-    found = database.execute(
+    return database.column(
         "select s.text from json_each(?2) t cross join statements s on s.agent_id = ?1 and s.thread_id = t.value"
         f" where s.newest = 1 and s.status <> 'open' order by s.at_us desc, s.id limit {THREADS}",
         (agent_id, json.dumps(list(threads))),
     )
-    return [text for (text,) in found]
 
 
 def deeds(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
@@ -343,7 +341,7 @@ def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, T
 
 def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
     """Returns those of some memories that come from a session alone, and of some statements that it said last."""
-    found = database.execute(
+    found = database.column(
         "select s.memory_id from json_each(?1) j"
         " cross join memory_sources s on s.agent_id = ?2 and s.memory_id = j.value"
         " group by s.memory_id having min(s.session_id = ?3) = 1"
@@ -351,4 +349,4 @@ def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable
         " join sessions n on n.session = -s.artifact where s.newest = 1 and n.session_id = ?3",
         (json.dumps(list(ids)), agent_id, session_id),
     )
-    return {one for (one,) in found}
+    return {*found}

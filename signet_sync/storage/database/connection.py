@@ -287,6 +287,10 @@ class Database:
             return row[0]
         return None
 
+    def column(self, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
+        """Returns the first column of all rows."""
+        return [row[0] for row in self._rows(self.connection.execute(sql, bindings))]
+
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
         """Runs an immediate transaction; with `durable` its commit survives a power loss. Raises our exceptions."""

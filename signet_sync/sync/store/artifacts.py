@@ -57,14 +57,13 @@ def knows_files(database: Database) -> bool:
 
 def invalid_paths(database: Database) -> list[str]:
     """Returns the files that no artifact could be read from."""
-    rows = database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
-    return [path for (path,) in rows]
+    return database.column("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
 
 
 def list_manifest_copies(database: Database) -> list[str]:
     """Returns the conflict copies that may be of a manifest."""
     copies = "verdict = 'ignored' and code = 'conflict-copy' and path like '%--manifest%.md'"
-    return [path for (path,) in database.execute(f"select path from files where {copies}")]
+    return database.column(f"select path from files where {copies}")
 
 
 def forget_signatures(database: Database, paths: Sequence[str]) -> None:
@@ -192,22 +191,21 @@ def list_unresolved_targets(database: Database, targets: Iterable[str] | None) -
         " left join files f on f.path = l.target_path and f.code <> 'vanished' where f.path is null"
     )
     if targets is None:
-        return [row[0] for row in database.execute(sql)]
-    return [row[0] for row in database.execute(f"{sql} and l.target_path {LISTED}", (pack_values(sorted(targets)),))]
+        return database.column(sql)
+    return database.column(f"{sql} and l.target_path {LISTED}", (pack_values(sorted(targets)),))
 
 
 def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
     """Returns the link targets of some files."""
     sql = "select target_path from memory_artifacts cross join links on source = id where source_path"
-    return {target for (target,) in database.execute(f"{sql} {LISTED}", (pack_values(sources),))}
+    return {*database.column(f"{sql} {LISTED}", (pack_values(sources),))}
 
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
     """Stores which targets are broken: among all links, or among the checked targets."""
     lost = list(broken)
     if checked is None:
-        known = database.execute("select distinct target_path from links where broken = 1")
-        checked = {*lost, *(target for (target,) in known)}
+        checked = {*lost, *database.column("select distinct target_path from links where broken = 1")}
     database.execute(
         f"update links set broken = not broken where target_path {LISTED} and broken <> (target_path {LISTED})",
         (pack_values(checked), pack_values(lost)),
@@ -235,7 +233,7 @@ def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, st
 def list_shown_manifests(database: Database, agent_id: str) -> list[str]:
     """Returns an agent's manifests that list a heading."""
     sql = "select source_path from memory_artifacts where agent_id = ? and refs is not null and refs <> ''"
-    return [path for (path,) in database.execute(sql, (agent_id,))]
+    return database.column(sql, (agent_id,))
 
 
 def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:
@@ -286,12 +284,11 @@ def transcripts_at(database: Database, agent_id: str, at_us: int, but: str) -> d
 
 def compactions_at(database: Database, agent_id: str, at_us: int, but: str) -> list[str]:
     """Returns the texts of an agent's compactions of one millisecond, of sessions other than one."""
-    rows = database.execute(
+    return database.column(
         f"select {text_of()} from memory_artifacts where agent_id = ? and membership_us = ?"
         " and source_kind = 'compaction' and session_id <> ?",
         (agent_id, at_us // 1000 * 1000, but),
     )
-    return [text for (text,) in rows]
 
 
 def read_every_row(database: Database) -> Iterator[tuple[int, Row]]:

@@ -81,7 +81,7 @@ def problems(database: Database) -> list[Problem]:
 def list_suspected(database: Database) -> list[str]:
     """Returns the files in which the sanitizer found something when they were last judged, by path."""
     sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
-    return [path for (path,) in database.execute(sql)]
+    return database.column(sql)
 
 
 def notes(database: Database, now_us: int) -> list[StoredNote]:

@@ -242,8 +242,8 @@ def drop_artifacts(database: Database, numbers: Iterable[int]) -> None:
         _add_words(stored, first, found, said, printed)
     database.executemany(_UNSAID, said)
     database.executemany(_UNPRINTED, printed)
-    agents = database.execute(f"select agent_id from texts where artifact {LISTED}", (wanted,))
-    _count(database, [agent_id for (agent_id,) in agents], -1)
+    agents = database.column(f"select agent_id from texts where artifact {LISTED}", (wanted,))
+    _count(database, agents, -1)
     gone = f"select first, last from texts where artifact {LISTED}"
     database.execute(f"delete from passages where id in (select p.id from ({gone}) join passages p"
                      " on p.id between first and last)", (wanted,))  # fmt: skip

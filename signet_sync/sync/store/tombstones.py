@@ -38,7 +38,7 @@ def remember_marks(database: Database, agent_id: str, token: str, marks: Iterabl
 def find_remembered(database: Database, agent_id: str, one: str) -> list[str]:
     """Returns the tokens of the removals with which an id of this short form went."""
     sql = "select session_token from removed_handles where agent_id = ? and mark = ?"
-    return [token for (token,) in database.execute(sql, (agent_id, forgotten_mark(agent_id, one[:SHORT_LENGTH])))]
+    return database.column(sql, (agent_id, forgotten_mark(agent_id, one[:SHORT_LENGTH])))
 
 
 def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bool:
@@ -211,11 +211,8 @@ def list_sealed(database: Database, covered: Scope) -> list[tuple[str, str, str]
 def paths_of(database: Database, covered: Scope) -> list[str]:
     """Returns the artifacts with rows or seals in a scope."""
     scope, bindings = make_condition(covered)
-    rows = database.execute(
-        f"select source_path from memory_artifacts where {scope} union select path from seals where {scope} order by 1",
-        [*bindings, *bindings],
-    )
-    return [row[0] for row in rows]
+    rows = f"select source_path from memory_artifacts where {scope} union select path from seals where {scope}"
+    return database.column(f"{rows} order by 1", [*bindings, *bindings])
 
 
 def forget_returned(database: Database) -> int:
@@ -266,7 +263,7 @@ def remember_lines(database: Database, digests: Collection[str]) -> None:
 
 def read_remembered_lines(database: Database) -> frozenset[str]:
     """Returns the digests that `remember_lines` was given since the last scrub."""
-    return frozenset(digest for (digest,) in database.execute("select digest from removed_lines"))
+    return frozenset(database.column("select digest from removed_lines"))
 
 
 def settle_lines(database: Database) -> bool:

@@ -41,11 +41,6 @@ def list_open(database: Database, agent_id: str | None = None) -> list[OpenViola
     ]
 
 
-def list_paths(database: Database, most: int) -> list[str]:
-    """Returns the paths of open violations, by path."""
-    return [path for (path,) in database.execute("select path from violations order by path limit ?", (most,))]
-
-
 class AcceptedGone(NamedTuple):
     """A sealed file whose absence was accepted; `restorable`: the sealed bytes are still there."""
 
@@ -85,13 +80,12 @@ def accept_gone(database: Database, paths: Iterable[str], at: str, reason: str) 
 
 def list_sealed_paths(database: Database) -> list[str]:
     """Returns the paths of all sealed files."""
-    return [path for (path,) in database.execute("select path from seals order by path")]
+    return database.column("select path from seals order by path")
 
 
 def list_unseen(database: Database) -> list[str]:
     """Returns the paths of sealed files of which there is no verdict."""
-    rows = database.execute("select path from seals where path not in (select path from files) order by path")
-    return [path for (path,) in rows]
+    return database.column("select path from seals where path not in (select path from files) order by path")
 
 
 # The first term is that of the partial index; SQLite does not conclude it from the second.
@@ -124,12 +118,11 @@ def follow_verdicts(database: Database, moment: str) -> set[str]:
 
 def list_redactable(database: Database) -> list[str]:
     """Returns the indexed files in which a secret is suspected, and the sealed ones that are not indexed now."""
-    rows = database.execute(
+    return database.column(
         "select path from files where verdict = 'indexed' and notes like '%\"secret-suspected\"%'"
         " union select s.path from seals s where not exists"
         " (select 1 from files f where f.path = s.path and f.verdict = 'indexed') order by 1"
     )
-    return [path for (path,) in rows]
 
 
 def is_redacted(database: Database, path: str) -> bool:
@@ -139,7 +132,7 @@ def is_redacted(database: Database, path: str) -> bool:
 
 def list_redacted_paths(database: Database) -> frozenset[str]:
     """Returns every file that was redacted."""
-    return frozenset(path for (path,) in database.execute("select path from redactions"))
+    return frozenset(database.column("select path from redactions"))
 
 
 def record_redactions(database: Database, paths: Collection[str], at: str, reason: str) -> None:
