@@ -12,7 +12,7 @@ from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.formats.artifact import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem, pack_seal, unpack_seal
-from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import repository as history_repository
 from signet_sync.privacy import remove
@@ -144,15 +144,14 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
     """Returns what to write for an immutable artifact; None if there is nothing to redact."""
     seal = artifacts.seal_of(workspace.database, path)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    present = found.raw if isinstance(found, Found) else None
-    if present is not None:
-        judgement = planner.judge_bytes(path, present, workspace.noise, seal=seal)
+    if isinstance(found, Found):
+        judgement = planner.judge_bytes(path, found.raw, workspace.noise, seal=seal)
         if judgement.verdict != "indexed" or judgement.redacted:
             return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
-        raw = present
-    elif isinstance(found, Trouble) and (found.code != "gone" or seal is None):
+        raw = found.raw
+    elif found.code != "gone" or seal is None:
         return NotRedacted(path, found.message, planner.HINTS.get(found.code, ""))
-    elif (kept := unpack_seal(seal.packed) if seal is not None else None) is not None:
+    elif (kept := unpack_seal(seal.packed)) is not None:
         raw = kept
     else:
         return None  # neither file nor bytes
@@ -175,6 +174,7 @@ def _examine(workspace: Workspace, path: str, kind: str, cleaning: Cleaning) -> 
         packed=pack_seal(made.raw),
     )
     before = old.memory_sentence if old is not None else None
+    present = raw if isinstance(found, Found) else None
     return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)
 
 

@@ -168,7 +168,6 @@ class RemovedSessions(Eraser):
         for session_id, key in sessions:
             for identity in filter(None, (session_id, key)):
                 others.setdefault(token_of(agent_id, identity), set()).add(session_id)
-        others.pop(token, None)
         for other, some in others.items():
             gone += memories.forget_session(database, agent_id, other, sorted(some))
         return gone

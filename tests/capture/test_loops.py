@@ -311,7 +311,8 @@ def pages_of(vault: Vault) -> str:
 
 
 def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_path):
-    provider(tmp_path, f"open({str(tmp_path / 'asked')!r}, 'a').write(prompt)\nraise SystemExit('no answer')")
+    asked, page = tmp_path / "asked", vault.root / "MEMORY.md"
+    provider(tmp_path, f"open({str(asked)!r}, 'a').write(prompt + open({str(page)!r}).read())\nraise SystemExit(1)")
     talks = headless(home, 4)
     person = TranscriptBuilder(store(home), PARENT)
     person.user("Why does question1word of src/queue.py wait?", 300, entrypoint="cli")
@@ -321,8 +322,9 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     for _ in range(3):
         import_(vault, "claude-code", "--again")
         assert vault.call("reindex", *now).code == 0
-    asked = (tmp_path / "asked").read_text()
-    assert "question1word" in asked and "headlessword" not in asked, "a model is asked about a person's session only"
+    told = asked.read_text()
+    assert "question1word" in told and "headlessword" not in told, "a model is asked about a person's session only"
+    assert "4 sessions" in told, "while it is asked, the page shows the others"
     assert len(segments(vault)) == 5 and len(vault.hits("headlessword")) >= 4
     line = "- 4 sessions without a person [[ledger/2026/03/20.md|day]]"
     page, day = (vault.root / "MEMORY.md").read_text(), (vault.root / "ledger/2026/03/20.md").read_text()

@@ -211,12 +211,16 @@ def test_what_cannot_be_redacted_says_why(vault):
     assert "restore or accept" in document["left"][0]["hint"]
     assert leaks(vault.root) == [str(path)]
     vault.put(made.summary(session_id=f"token={SECRET}", captured_at="2026-03-01T10:00:00.000Z"))
+    path.unlink()
+    path.symlink_to(vault / path_of("manifest"))
     vault.reindex()
-    assert any("contains a secret" in one["message"] for one in redact(vault, "--all", code=1)["left"])
+    left = {one["path"]: one["message"] for one in redact(vault, "--all", code=1)["left"]}
+    assert any("contains a secret" in message for message in left.values()) and path_of("transcript") in left
     for name in ("memory/2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md", "nobody"):
         answer = vault.call("redact", name, "--reason", "x", "--yes")
         assert answer.code == 2 and "no session" in answer.err
     assert vault.call("redact", "--all").code == 2 and vault.call("redact", "--reason", "x").code == 2
+    path.unlink()
     assert vault.call("violations", "restore", "--all", "--yes").code == 0
     assert vault.call("redact", "--all", "--reason", "x").code == 2, "asks first"
 
