@@ -86,7 +86,6 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     begun = LiveMark("", job.at, now_us + LONGEST_REST)
     set_live_mark(workspace.database, name, begun)
     try:
-        refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
         # A process that began to read later has read more.
         update_live_turns(workspace, job, name, begun, now_us)
     except (OSError, HarnessError, UsageError) as error:

@@ -376,6 +376,10 @@ def test_a_running_session_can_be_asked_for(vault: Vault, talk: TranscriptBuilde
     take(vault, later=1000)
     assert said(vault) == [] and jobs(vault) == [] and vault.hits("question1word")
     assert vault.rows("select name from live_transcripts") == []
+    removed(vault, SESSION)
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert said(vault) == [] and jobs(vault) == []
 
 
 def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
