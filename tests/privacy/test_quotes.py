@@ -45,7 +45,7 @@ def claude(session: str, *records: dict[str, object], day: int) -> bytes:
 def first() -> bytes:
     return claude(
         ONE,
-        {"type": "user", "content": f"Where do we keep it?\n\n{SAID}\n{SHORT}"},
+        {"type": "user", "content": f"Where do we keep it?\n\n- Here:\n\n  {SAID}\n{SHORT}"},
         {"type": "assistant", "content": [{"type": "text", "text": "Noted, and I will not tell anybody about that."}]},
         day=20,
     )

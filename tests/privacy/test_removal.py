@@ -117,6 +117,7 @@ def test_an_id_covers_its_session_only(shared_key):
     fields = parse((shared_key / document["tombstone"]).read_bytes()).fields
     assert fields["session_ids"] == [numbered(2)["session_id"], numbered(3)["session_id"]]
     assert shared_key.hits("number3x") == [] and shared_key.reindex()["counts"]["indexed"] == 3
+    assert shared_key.call("remove", path, "--undo").code == 2, "the file's tombstone is of two"
     # The last one of a constant key goes alone too: the key's next session was not asked for.
     remove(shared_key, numbered(1)["session_id"])
     shared_key.session(4, session_key="agent:main:main")
