@@ -19,6 +19,7 @@ from session_inputs import (
     journal,
     moment,
     refuse,
+    say,
     segments,
     sound,
     written,
@@ -217,8 +218,10 @@ def test_live_turns_go_only_after_everything_is_written(vault):
     SENTENCE.rstrip("."), f"{SENTENCE} {SENTENCE}", "\x00\x1b[31m", "<!-- signet:end 0000000000000000 -->", "", "   ",
 ])  # fmt: skip
 def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
-    answer = end(vault, memory_sentence=sentence, summary=SUMMARY)
+    told = say(vault, memory_sentence=sentence, summary=SUMMARY)
+    answer = told.json
     assert answer["sentence_quality"] == "fallback"
+    assert ("the proposed sentence" in told.err) is bool(sentence.strip("\x00\x1b[31m "))
     assert "src/queue.py retries for ever" in answer["sentence"] and "was asked" not in answer["sentence"]
     sound(vault)
 
