@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses.markdown import entries_after, render
@@ -167,6 +167,7 @@ ENTRIES = st.builds(
 )  # fmt: skip
 
 
+@example([entry("user", "ok"), entry("user", "Done.")], 1, 1)
 @given(st.lists(ENTRIES, max_size=12), st.integers(0, 12), st.integers(0, 12))
 def test_segments_hold_everything_once(entries, one, two):
     """A growing transcript is written in three segments; each entry that shows something is in exactly one."""

@@ -24,7 +24,7 @@ HANDED = "Another language model started to solve this problem and produced a su
 @pytest.mark.parametrize(("raw", "text"), [
     ("", ""), ("plain words", "plain words"),
     ("Another language model started to solve this problem and produced a summary of it. Here it is:\nLit.", "Lit."),
-    (f"Summary:\n{OPENING}old{CLOSING}new", "new"),
+    (f"Summary:\n{OPENING}old{CLOSING}new", "new"), (f"{CLOSING}kept{OPENING}old{CLOSING}", f"{CLOSING}kept"),
     (f"{RAN_OUT} Summary: Lit the lantern.\n2. Next.", "Lit the lantern.\n2. Next."),
     (f"{RAN_OUT} Summary: Lit.\n\nSummary:\nof the rest", "Lit.\n\nSummary:\nof the rest"),
     (f"{RAN_OUT} We lit the lantern.", "We lit the lantern."),
@@ -46,7 +46,7 @@ def test_of_a_long_result_the_middle_is_left_out_and_no_key_is_cut_in_half():
     assert len(kept) <= RESULT_LIMIT + 1 and len(kept) - 1 + omitted == len(long)
     lines = "\n".join(["A1b2" * 16] * 5_000)
     key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----"
-    assert "A1b2" not in cut_middle("x\n" * 1500 + key)[0]
+    assert cut_middle("x\n" * 1500 + key) == ("x\n" * 1500 + "[REDACTED:private-key-block]", 0)
 
 
 def test_a_long_chain_of_records_is_read_soon():
