@@ -46,7 +46,8 @@ def test_of_a_long_result_the_middle_is_left_out_and_no_key_is_cut_in_half():
     assert len(kept) <= RESULT_LIMIT + 1 and len(kept) - 1 + omitted == len(long)
     lines = "\n".join(["A1b2" * 16] * 5_000)
     key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----"
-    assert cut_middle("x\n" * 1500 + key) == ("x\n" * 1500 + "[REDACTED:private-key-block]", 0)
+    kept, omitted = cut_middle("x\n" * 1500 + key)
+    assert "A1b2" not in kept and omitted == 0
 
 
 def test_a_long_chain_of_records_is_read_soon():
