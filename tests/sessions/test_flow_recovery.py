@@ -225,3 +225,12 @@ def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
     assert set(files(vault)) == {"transcript", "summary", "manifest"}
     assert answer["manifest"].startswith("memory/2026-03-29T11-30")
     assert len(list(vault.memory.glob("2026-03-29*--manifest.md"))) == 1
+
+
+def test_what_somebody_put_in_the_place_of_its_manifest_holds_up_no_pass(vault):
+    killed(vault, at_link("--manifest.md", die))
+    (beside,) = vault.memory.glob("2026-03-29T11-30*--transcript.md")
+    path = beside.with_name(beside.name.replace("transcript", "manifest"))
+    path.write_text("mine\n")
+    vault.reindex()
+    assert journals(vault) == [] and path.read_text() == "mine\n"
