@@ -144,6 +144,10 @@ def test_a_fork_is_told_and_found_without_what_it_repeats(vault, parent):
     fork.user("Please fix dfork in src/dfork.py", 30)
     fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
     fork.idle()
+    os.utime(parent.path)  # it still runs
+    fired(vault, parent, "Stop")
+    assert worker(vault).code == 0 and len(import_(vault, "claude-code", fork.path)["segments"]) == 1
+    parent.idle(7200)
     for _ in range(2):
         import_(vault, "claude-code")
         said_once(vault, "question1word", "answer2word", "dfork.py; all 44")
