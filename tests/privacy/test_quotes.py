@@ -193,7 +193,7 @@ def test_what_is_no_quote(vault):
     many = "Please run all of the tests before every push to the main branch, thank you."
     code = ["```python", "def keys_of_the_mill(stone, lantern, water, wheel): return stone or lantern or water", "```"]
     tool = [
-        "- `Read` keys.md",
+        "- `Read` the file of the keys that both of them have found at the mill",
         "  ```",
         "  A file that both of the sessions have read has this long line in it.",
         "  ```",
@@ -202,7 +202,7 @@ def test_what_is_no_quote(vault):
     said_in(vault, 8, early)
     said_in(vault, 7, early, many, *code, *tool, theirs, "and so we went on to the other side")
     for number in range(1, 7):
-        said_in(vault, number, many, *code, *tool, "and so we went on to the other mill")
+        said_in(vault, number, many, *(code + tool) * (number == 6), "and so we went on to the other mill")
     said_in(vault, 6, theirs, agent_id="scout")
     assert quoted_in(vault, 7) == []
 
