@@ -206,7 +206,7 @@ def is_live(text: str) -> bool:
 
 def _live(text: str) -> Iterator[tuple[_TextSection, SpokenTurn]]:
     # Most texts have none: skip the parsing.
-    if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
+    if " · live" not in text and "(live · " not in text:
         return
     for section in _sections(text):
         heading = _LIVE.match(text, section.start)
