@@ -33,12 +33,9 @@ def claude(session: str, *records: dict[str, object], day: int) -> bytes:
         at = f"2026-03-{day:02d}T10:00:{number:02d}.000Z"
         own = {"sessionId": session, "uuid": f"u{number}", "cwd": "/home/ada/mill", "timestamp": at}
         more = {key: record.pop(key) for key in ("toolUseResult",) if key in record}
+        own["parentUuid"] = f"u{number - 1}" if number else None
         message = {"role": kind, "content": record["content"]}
-        lines.append(
-            json.dumps(
-                {"type": kind, **own, "parentUuid": f"u{number - 1}" if number else None, "message": message, **more}
-            )
-        )
+        lines.append(json.dumps({"type": kind, **own, "message": message, **more}))
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -79,14 +76,11 @@ def vault(tmp_path: Path) -> Vault:
 
 def take_in(vault: Vault) -> None:
     """The two transcripts, from where the harnesses keep them."""
-    home = Path(os.environ["HOME"])
-    for place, raw, harness in (
-        (home / f".claude/projects/-home-ada-mill/{ONE}.jsonl", first(), "claude-code"),
-        (home / f".claude/projects/-home-ada-mill/{TWO}.jsonl", second(), "claude-code"),
-    ):
+    for session, raw in ((ONE, first()), (TWO, second())):
+        place = Path(os.environ["HOME"]) / f".claude/projects/-home-ada-mill/{session}.jsonl"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(raw)
-        done = vault.call("import", harness, str(place), "--json")
+        done = vault.call("import", "claude-code", str(place), "--json")
         assert done.code == 0 and len(done.json["segments"]) == 1, done
         place.unlink()
     vault.reindex(now="2026-03-29T12:00:00.000Z")

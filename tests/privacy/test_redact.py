@@ -270,14 +270,8 @@ def test_another_machine_follows_by_the_files_alone(vault, tmp_path, monkeypatch
 def test_a_sentence_that_was_answered_is_redacted_in_the_answer(vault):
     said = f"In lantern src/queue.py got {SECRET} so that the retry loop ends soon."
     with vault.database(readonly=False) as database, database.transaction():
-        row = (
-            "default",
-            "k",
-            "end",
-            "r",
-            made.token_for(session_id=numbered(1)["session_id"]),
-            numbered(1)["session_id"],
-        )
+        session = numbered(1)["session_id"]
+        row = ("default", "k", "end", "r", made.token_for(session_id=session), session)
         database.execute(
             "insert into flow_results(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, at)"
             " values(?, ?, ?, ?, ?, ?, ?, ?)",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
+from history_vault import git
 from signet_writer import process_of
 from workbench import NOW, Vault, cast, contents, numbered, spawn_ordinary, tree
 
@@ -75,10 +76,7 @@ def test_the_tombstone_holds_no_word_of_the_session(vault):
     told = {"kind": "tombstone", "agent_id": "default", "session_token": TOKEN, "removed_at": NOW}
     assert fields.items() >= {**told, "reason": "asked for"}.items()
     assert sorted(fields["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
-    assert set(fields) <= {
-        "kind", "agent_id", "session_token", "session_ids", "removed_at", "reason", "removed_paths",
-        "tombstone_version",
-    }  # fmt: skip
+    assert set(fields) <= {*told, "reason", "session_ids", "removed_paths", "tombstone_version"}
 
 
 @pytest.mark.parametrize("name", [KEY, TOKEN, ID[:9], mine("summary")], ids=lambda n: n[:12])
@@ -294,18 +292,12 @@ def test_a_page_that_signet_wrote_is_named_and_not_touched(vault):
 
 
 def test_the_git_history_is_looked_at(vault):
-    def git(*arguments):
-        subprocess.run(
-            ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", vault.root, *arguments],
-            check=True, capture_output=True,
-        )  # fmt: skip
-
-    git("init", "--quiet")
-    git("add", "MEMORY.md")
-    git("commit", "--quiet", "--message", "page")
+    git(vault.root, "init", "--quiet")
+    git(vault.root, "add", "MEMORY.md")
+    git(vault.root, "commit", "--quiet", "--message", "page")
     assert remove(vault, numbered(2)["session_id"])["git_history"] == "clean"
-    git("add", "memory")
-    git("commit", "--quiet", "--message", "memory")
+    git(vault.root, "add", "memory")
+    git(vault.root, "commit", "--quiet", "--message", "memory")
     answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes")
     line = next(line for line in answer.out.splitlines() if "filter-repo" in line)
     assert line.startswith("    git filter-repo --invert-paths --path memory/") and line.endswith("--path MEMORY.md")
@@ -321,15 +313,9 @@ def test_a_dry_run_writes_nothing(vault):
     before = all_of_it()
     answer = vault.call("remove", KEY, "--dry-run", "--json")
     assert answer.code == 0
-    assert answer.json["removals"] == [
-        {
-            "agent_id": "default",
-            "session_token": TOKEN,
-            "session_ids": [ID],
-            "paths": sorted(mine(k) for k in ("summary", "transcript", "manifest")),
-            "entity_lines": [],
-        }
-    ]
+    paths = sorted(mine(k) for k in ("summary", "transcript", "manifest"))
+    covered = {"agent_id": "default", "session_token": TOKEN, "session_ids": [ID], "paths": paths}
+    assert answer.json["removals"] == [covered | {"entity_lines": []}]
     shown = vault.call("remove", ID, "--dry-run")
     assert mine("summary") in shown.out and "nothing was removed" in shown.out and not shown.err
     assert all_of_it() == before
