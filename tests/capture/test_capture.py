@@ -128,6 +128,7 @@ def test_several_compactions_are_as_many_artifacts_and_no_segment(desk, talk, va
     assert len(done.compactions) == 3 and not desk.take(talk, end=False).has_written
     assert transcripts(vault) == [] and written(vault, "summary") == []
     assert segments(vault, "compaction") == ["Summary 1.", "Summary 2.", "Summary 3."]
+    talk.path.write_text(talk.path.read_text().replace("Summary 3.", "In other words."))  # as a later parser has it
     assert desk.take(talk).compactions == []
     told_once(desk, talk)
     sound(vault)

@@ -212,8 +212,6 @@ def _live(text: str) -> Iterator[tuple[_TextSection, SpokenTurn]]:
         heading = _LIVE.match(text, section.start)
         if heading:
             words = text[section.words : section.end].strip("\n")
-            if heading[2]:
-                words = "\n".join(line.removeprefix("  ") for line in words.split("\n"))
             role, tool = heading[1] or heading[4], heading[2] or heading[5]
             yield section, SpokenTurn(role.lower() if role else tool.strip("`"), words, heading[3] or heading[6])
 
