@@ -87,6 +87,9 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "done, by its id": (STEP, (marked(STEP, "done", 2, by=HELD, text="x"),), "done"),
     "withdrawn, by its id": (STORE, (marked(STORE, "withdrawn", 2, by=HELD, text="x"),), "withdrawn"),
     "done, by an older wording": (STEP, (marked(STEP, "done", 2, text="Measure the queue's retry loop"),), "done"),
+    "done, by more words of its session": (
+        STEP, (marked(STEP, "done", 2, text=f"{STEP.text} and of all its five workers")._replace(session=1),), "done"
+    ),
     "withdrawn, whenever it was said": (STORE, (marked(STORE, "withdrawn", 0),), "withdrawn"),
     "the last mark": (STEP, (marked(STEP, "open", 2), marked(STEP, "done", 3)), "done"),
     "what a person marks is above what was said": (

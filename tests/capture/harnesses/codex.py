@@ -183,6 +183,9 @@ CASES = {
         [*_TURNS, _event("thread_rolled_back", num_turns="1")], "user a", "assistant 1", "user b", "assistant 2"
     ),
     "a sub-agent's thread": case([_meta(source=_SPAWNED)], parent="p1"),
+    "a folder that the header lacks": case(
+        [_meta(cwd=None), _line("turn_context", cwd="/x"), _line("turn_context", cwd="/y")], project="/x"
+    ),
     "a review": case([_meta(source={"subagent": "review"})], parent="unnamed"),
     "a review of a session": case([_meta(source={"subagent": "review"}, session_id="root")], parent="root"),
     "a fork keeps its own header": case([_meta(), _meta(id="other", source={"subagent": "review"})], session_id=_ID),
