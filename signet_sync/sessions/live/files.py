@@ -57,7 +57,7 @@ class LiveFile(NamedTuple):
 
     identity: LiveIdentity
     turns: list[LiveTurn]
-    damaged: int = 0
+    damaged: int
     place: LivePlace = LivePlace()
 
 
