@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from workbench import NOW, Vault, cast, numbered
+from workbench import NOW, Vault, cast, numbered, path_of
 
 from signet_sync.formats.body import normalize, text_sha256
 from signet_sync.formats.frontmatter import parse
@@ -131,11 +131,6 @@ def secret(vault: Vault, number: int = 1) -> dict[str, str]:
     manifest = vault / paths["manifest"]
     manifest.write_bytes(manifest.read_bytes() + f"my own words, and {SECRET} among them\n".encode())
     return paths
-
-
-def path_of(kind: str, number: int = 1) -> str:
-    who = numbered(number)
-    return made.path_for(kind, session_id=who["session_id"], captured_at=who["captured_at"])
 
 
 def redact(vault: Vault, *given: str, code: int = 0):

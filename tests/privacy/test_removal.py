@@ -104,7 +104,7 @@ def shared_key(mould_of_one_key, tmp_path):
 
 def test_an_id_covers_its_session_only(shared_key):
     for number in (2, 3):
-        path = path_of("summary", number, session_key="agent:main:main")
+        path = shared_key.session(number, session_key="agent:main:main")["summary"]
         (shared_key / path.replace(".md", " (1).md")).write_bytes((shared_key / path).read_bytes())
     document = remove(shared_key, numbered(2)["session_id"])
     assert len(document["removed_paths"]) == 4 and document["foreign"] == []

@@ -121,11 +121,6 @@ def other_machine(vault: Vault, tmp_path: Path) -> Vault:
     return there
 
 
-def forget_everything(vault: Vault) -> None:
-    """The database and all backups are gone."""
-    shutil.rmtree(vault.state)
-
-
 def say_again(vault: Vault) -> None:
     vault.session(2, body=BODY.replace(STEP, AGAIN))
 
@@ -141,7 +136,7 @@ def test_what_a_person_took_back_never_returns(vault: Vault, tmp_path: Path, the
         case "rebuilt":
             vault.reindex("--full")
         case "lost":
-            forget_everything(vault)
+            shutil.rmtree(vault.state)  # with all backups
         case "said again":
             say_again(vault)
         case "elsewhere":

@@ -59,6 +59,7 @@ STORE = held("Storage: the ledger is kept in SQLite")
 STEP = held("Measure the retry loop of the queue", "next")
 BLOCKER = held("The signing key of the release is missing", "blocker")
 WISH = held("Answers are short and in German", "preference", speaker="person")
+NAMED = WISH._replace(id="f-abcdefgh2345")
 AGAIN = "Storage: the whole ledger is kept in SQLite"
 LONG = held("Add a layer of checks between making and sending an order (caps, rates, the keeper confirms)", "next")
 MADE = "feat: add checks of an order: caps and rates"
@@ -87,6 +88,9 @@ ENDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...], str]] = {
     "done, by its id": (STEP, (marked(STEP, "done", 2, by=HELD, text="x"),), "done"),
     "withdrawn, by its id": (STORE, (marked(STORE, "withdrawn", 2, by=HELD, text="x"),), "withdrawn"),
     "done, by an older wording": (STEP, (marked(STEP, "done", 2, text="Measure the queue's retry loop"),), "done"),
+    "a person over a person, by the handle": (
+        NAMED, (said("f-abcdefgh: answers are long", 2, "preference", speaker="person"),), "replaced"
+    ),
     "done, by more words of its session": (
         STEP, (marked(STEP, "done", 2, text=f"{STEP.text} and of all its five workers")._replace(session=1),), "done"
     ),
@@ -111,6 +115,7 @@ HOLDS: dict[str, tuple[Known, tuple[Known | Outcome | Mark, ...]]] = {
     "other words beside the number": (
         held("The retry loop has a budget of 5 tries"), (said("The page cache has a budget of 12 tokens"),)
     ),
+    "an agent over a person, by the handle": (NAMED, (said("f-abcdefgh: answers are long", 2, "preference"),)),
     "an agent over a person": (WISH, (said("Short answers in German", 2, "preference"),)),
     "what was only asked for": (STEP, (came("lantern: asked: measure the retry loop of the queue", status="open"),)),
     "a failed deed": (STEP, (came("Measured the retry loop of the queue", status="aborted"),)),
