@@ -204,14 +204,8 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
     place = ("/wt/queue", "claude-code", "/home/ada/code/lantern", ORIGIN)
     assert vault.rows(f"select {columns} from live_sessions") == [place]
     assert DECIDED in vault.page(), "the intake brings the page up to date"
-    heard(
-        vault,
-        OTHER,
-        "/wt/mailer",
-        "The retry limit of the mailer is too low.",
-        "It is 3.",
-        *agreed("From now on the mailer tries 7 times."),
-    )
+    said = "The retry limit of the mailer is too low.", "It is 3.", *agreed("From now on the mailer tries 7 times.")
+    heard(vault, OTHER, "/wt/mailer", *said)
     take(vault, later=70)
     assert of_running(vault) == {(MINE, ORIGIN), (OTHER, ORIGIN)}
     before = vault.page()
@@ -221,9 +215,8 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
     put(vault, talk, "end", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
     take(vault, later=200)
     assert of_running(vault) == {(OTHER, ORIGIN)}
-    assert vault.page().count(DECIDED) == 1 and not vault.rows(
-        "select 1 from session_transcripts where session_id = ?", MINE
-    )
+    assert vault.page().count(DECIDED) == 1
+    assert not vault.rows("select 1 from session_transcripts where session_id = ?", MINE)
     vault.reindex()
     dump = settled(vault)
     vault.reindex("--full")

@@ -82,7 +82,7 @@ def _program(code, name, text):
     return case([call], f"tool {text}", name=[name])
 
 
-_PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n*** Add File: b.py\n*** End Patch"
+_PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n*** Add File: b.py\n+tools.ls({cmd: `x`})\n*** End Patch"
 _SPAWNED = {"subagent": {"thread_spawn": {"parent_thread_id": "p1", "depth": 1}}}
 _TURNS = [_said("user", "a"), _said("assistant", "1"), _said("user", "b"), _said("assistant", "2")]
 _BADLY = '{"wall_time_seconds":0.1,"exit_code":2,"output":"boom"}'
