@@ -23,7 +23,7 @@ from typing import NamedTuple
 from benchmarks.labelled import Record, sessions_of, share, workspace
 from signet_sync.pages import context
 from signet_sync.pages.context import MOST_INJECTED
-from signet_sync.pages.prompt_context import worth_injecting
+from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.recall.operations import recall
 from signet_sync.recall.store.rows import Within
 from signet_sync.storage import locations
@@ -173,7 +173,7 @@ class Answers:
         if not words:
             return []
         _, belongs = context.name_project(folder)
-        hits = worth_injecting(self.database, "default", words, belongs)[:MOST_INJECTED]
+        hits = choose_hits(self.database, "default", words, belongs)[:MOST_INJECTED]
         known = projects(self.database, [hit.path for hit in hits if hit.path])
         return [known.get(hit.path or "", ("", None))[0] for hit in hits]
 

@@ -78,12 +78,12 @@ def find_files(
 ) -> Document:
     """Finds files of sessions that contain every word, or transcripts of those that made a commit or changed a file."""
     from signet_sync.recall.store.rows import Period, Within
-    from signet_sync.recall.store.session_list import files_with, transcripts_that
+    from signet_sync.recall.store.session_list import files_with, find_transcripts
 
     within = Within(agent, period=Period(*period) if period else None, project=project)
     with open_index(place) as database:
         if commit or file:
-            files = transcripts_that(database, within, commit=commit, file=file, limit=limit)
+            files = find_transcripts(database, within, commit=commit, file=file, limit=limit)
         else:
             files = files_with(database, query, within, limit=limit)
         unknown = "" if files else _unknown(database, agent)

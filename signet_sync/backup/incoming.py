@@ -75,7 +75,7 @@ def _sound(
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows that signet-sync can have written, sanitized; counts the others."""
     for row in found:
-        values = row_form.validated(table, dict(zip(columns, row, strict=True)))
+        values = row_form.validate(table, dict(zip(columns, row, strict=True)))
         if values is None:
             odd[table] = odd.get(table, 0) + 1
         else:
@@ -123,7 +123,7 @@ def _drop_sessions(incoming: Incoming, tombstones: Sequence[Tombstone], now_us: 
 def _drop_forgotten(workspace: Workspace, incoming: Incoming) -> None:
     imported = list(incoming.rows.execute("select agent_id, id from memories order by 1, 2"))
     for agent_id, some in groupby(imported, itemgetter(0)):
-        if gone := sorted(memories.once_forgotten(workspace.database, agent_id, [one for _, one in some])):
+        if gone := sorted(memories.find_forgotten(workspace.database, agent_id, [one for _, one in some])):
             memories.forget(incoming.rows, agent_id, gone)
             incoming.left_out["forgotten_memories"] += len(gone)
 

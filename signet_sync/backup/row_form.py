@@ -103,7 +103,7 @@ def _model_of(name: str) -> type[BaseModel]:
     return model(TABLES[name])
 
 
-def validated(name: str, values: Stored) -> Stored | None:
+def validate(name: str, values: Stored) -> Stored | None:
     """Returns a row with its words sanitized; None if signet-sync cannot have written it."""
     kinds = {column: bare(kind) for column, kind in TABLES[name].types.items()}
     given = dict(values)

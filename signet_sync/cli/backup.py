@@ -224,7 +224,7 @@ def close_sessions(context: Context) -> int:
     """Commit sessions that ended and memories that were promoted since the last time; the agent calls this."""
     with context.opened() as workspace:
         commits = [
-            act(workspace, now_us()) for act in (history_operations.after_dreams, history_operations.after_sessions)
+            act(workspace, now_us()) for act in (history_operations.commit_promotions, history_operations.commit_ends)
         ]
     for done in commits:
         if done is not None and not done.ok:

@@ -77,7 +77,7 @@ def list_(context: Context, path: str | None, accepted: bool) -> None:
 
         limit = context.settings().max_file_bytes
         with open_index(context.place()) as database:
-            text = difference(database, context.root, path, limit).unified()
+            text = difference(database, context.root, path, limit).render()
         if not text and not context.as_json:
             context.say("the texts differ only in what is never shown: secrets, control characters, line endings")
         context.answer({"path": path, "diff": text}, partial(click.echo, text, nl=False))

@@ -304,8 +304,8 @@ def _show_event(event: Event, *, with_id: bool) -> None:
     gone = click.style("  (its text was removed)", dim=True) if event.erased else ""
     click.echo(f"{local_minute(event.at)}  {event.actor:<10}  {what}{gone}")
     for label in ("reason", "rationale"):
-        if event.said(label):
-            click.echo(f"    {label}: {event.said(label)}")
+        if event.text_part(label):
+            click.echo(f"    {label}: {event.text_part(label)}")
     for name, (before, after) in texts_of(event).items():
         if name != event.section:
             click.echo(f"    {name}")

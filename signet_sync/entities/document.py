@@ -193,7 +193,7 @@ def blank(
         for one in wanted
     ]
     made[-1] = but(made[-1], body="")
-    read_back = {key: _as_read(value) for key, value in fields.items()}
+    read_back = {key: _normalize_value(value) for key, value in fields.items()}
     return EntityDocument(f"{serialize(fields)}\n", f"# {escape(name)}\n\n", tuple(made), read_back, name)
 
 
@@ -229,13 +229,13 @@ def body_sha(section: DocumentSection) -> str:
 
 def replace(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Replaces the text of a section. Raises as `find`."""
-    return _with_text(document, find(document, name), text)
+    return _replace_text(document, find(document, name), text)
 
 
 def append(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends paragraphs to a section. Raises as `find`."""
     section = find(document, name)
-    return _with_text(document, section, text, _inner(section), "\n\n")
+    return _replace_text(document, section, text, _inner(section), "\n\n")
 
 
 def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
@@ -244,10 +244,10 @@ def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDo
     kept = _inner(section)
     # It follows on the next line if all lines after the last blank one belong to a list.
     last = takewhile(lambda line: line.strip(_BLANKS), reversed(_LINE_END.split(kept)))
-    return _with_text(document, section, f"- {text}", kept, "\n" if all(map(_LIST_LINE.match, last)) else "\n\n")
+    return _replace_text(document, section, f"- {text}", kept, "\n" if all(map(_LIST_LINE.match, last)) else "\n\n")
 
 
-def _with_text(
+def _replace_text(
     document: EntityDocument, section: DocumentSection, text: str, kept: str = "", gap: str = ""
 ) -> EntityDocument:
     """Gives a section a text, after a part of the old one that is kept; uses the line ends of the file."""
@@ -326,7 +326,7 @@ def prune_item(document: EntityDocument, name: str, item: str) -> tuple[EntityDo
         marks = [section.body[one.start : one.end].lstrip().lstrip("0123456789")[0] for one in beside]
         gap = "" if len(marks) == 2 and marks[0] == marks[1] else _line_end(document.head)
     kept = _inner(but(section, body=before + gap + after))
-    return _with_text(document, section, "", kept), gone.text
+    return _replace_text(document, section, "", kept), gone.text
 
 
 # ── frontmatter and title ──
@@ -340,7 +340,7 @@ def with_fields(document: EntityDocument, changes: Mapping[str, Any], gone: Coll
     hand), the whole frontmatter is rewritten; the other keys keep their values.
     """
     fields = {key: value for key, value in document.fields.items() if key not in gone}
-    fields |= {key: _as_read(value) for key, value in changes.items()}
+    fields |= {key: _normalize_value(value) for key, value in changes.items()}
     head = document.head
     end, lines = _line_end(head), _LINES.findall(head)
     for key in (*gone, *changes):
@@ -389,10 +389,10 @@ def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
     return last, last
 
 
-def _as_read(value: object) -> Any:
+def _normalize_value(value: object) -> Any:
     """Returns a value as it will be read back: numbers are text, an empty sequence is None."""
     if isinstance(value, (list, tuple)):
-        return [_as_read(item) for item in value] or None
+        return [_normalize_value(item) for item in value] or None
     return None if value is None else fix_surrogates(str(value))
 
 

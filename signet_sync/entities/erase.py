@@ -61,7 +61,7 @@ def erase(
         again = (place.id, place.file) in touched or (place.file == "profile" and (place.id, None) in touched)
         _clean_file(repo, place, holds, again=again)
     ids = {event.id for event in gone}
-    if ids or any(holds(line.text) for line in repo.log.unreadable()):
+    if ids or any(holds(line.text) for line in repo.log.list_unreadable()):
         # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.
         facts = {"tombstone": tombstone, "events": sorted(ids)}
         repo.append(repo.event("erase", "observer", facts=facts))
@@ -135,7 +135,7 @@ def _clean_file(repo: EntityRepository, place: EntityPlace, holds: _Holds, *, ag
                 after = sections.finish(repo, after, place.file, [line])
         text = render(after)
         said = {replay.WHOLE: text}
-        of = {"entity_id": place.id, "file": place.file, "found": seen.known_as, "left": text_sha256(text)}
+        of = {"entity_id": place.id, "file": place.file, "found": seen.text_hash, "left": text_sha256(text)}
         with suppress(observe.FileChanged):
             observe.record(repo, [(repo.event("restate", "observer", text=said, **of), seen, after)])
             return

@@ -71,7 +71,7 @@ class Event:
         """Returns the name by which files refer to it: `ev:YYYYMMDDThhmmssZ-ULID`."""
         return token_of(self.id)
 
-    def said(self, name: str) -> Any:
+    def text_part(self, name: str) -> Any:
         """Returns a part of the text; None where there is none, or it was erased."""
         return (self.text or {}).get(name)
 

@@ -186,7 +186,7 @@ def _settle_file(
     Raises `DocumentProblem` for drift.
     """
     place, want = seen.place, document_of(state.text) if state is not None else None
-    of: dict[str, Any] = {"entity_id": place.id, "file": place.file, "found": seen.known_as}
+    of: dict[str, Any] = {"entity_id": place.id, "file": place.file, "found": seen.text_hash}
     if state is None or state.text is None or want is None:
         # No event tells of it: a person's, or from a backup. Or a removal took the text of an event that came later
         # from another machine: the file says what is left.
@@ -204,22 +204,22 @@ def _settle_file(
             raise DocumentProblem("identity-changed", f"`{foreign}` is not that of its folder", "correct the field")
         text = {replay.WHOLE: seen.text}
         if state is None:
-            repo.append(repo.event("human_edit", "person", text=text, left=seen.known_as, **of))
+            repo.append(repo.event("human_edit", "person", text=text, left=seen.text_hash, **of))
             found.edited.append(seen.place.path)
         else:
-            repo.append(repo.event("restate", "observer", text=text, left=seen.known_as, **of))
+            repo.append(repo.event("restate", "observer", text=text, left=seen.text_hash, **of))
         return seen
     if seen.text == state.text:
         return seen
     waits = {*rows, *(one.path for one in repo.drift())}
-    if seen.known_as in state.known or (seen.is_gone and state.is_new and seen.place.path not in waits):
+    if seen.text_hash in state.known or (seen.is_gone and state.is_new and seen.place.path not in waits):
         # A write that was interrupted (its file may never have been there), or a version of ours that another machine
         # or an old editor had.
         return _rewrite(repo, seen, want)
     if seen.text is None and not seen.is_gone:
         assert seen.problem is not None
         raise seen.problem
-    after, facts = replay.judge(seen.text, want, shapes(place.kind, place.file), repo.log.of(place.id))
+    after, facts = replay.judge(seen.text, want, shapes(place.kind, place.file), repo.log.events_of(place.id))
     changed = replay.change(want, after)
     if changed != {replay.PARTS: {}}:
         named = [name for name in changed.get(replay.PARTS, ()) if name not in (replay.HEAD, replay.LEAD)]
@@ -313,7 +313,7 @@ def plan(
     if after is not None:
         said |= replay.change(seen.document, after)
         fields |= {"before": _section_sha(seen.document, section), "after": _section_sha(after, section)}
-        fields |= {"found": seen.known_as, "left": text_sha256(render(after))}
+        fields |= {"found": seen.text_hash, "left": text_sha256(render(after))}
     return (
         repo.event(op, actor, entity_id=owner, file=file, section=section, text=said, **fields),
         seen,
@@ -340,7 +340,7 @@ def record(repo: EntityRepository, writes: Sequence[Write]) -> None:
     try:
         written = [_put(repo, seen, after) for _, seen, after in writes if after is not None]
     except (OSError, WorkspaceError):
-        if all(repo.read(seen.place).known_as == seen.known_as for _, seen, after in writes if after is not None):
+        if all(repo.read(seen.place).text_hash == seen.text_hash for _, seen, after in writes if after is not None):
             for event in reversed(sealed):
                 repo.log.withdraw(event)
             repo.forget_states()

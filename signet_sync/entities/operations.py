@@ -139,7 +139,7 @@ def result_of(repo: EntityRepository, event: Event) -> EntityResult:
     file: File = event.file or "profile"
     rows = entities_store.files_of(repo.workspace.database, repo.agent_id, event.entity_id or "")
     section = f"notes/{event.section}" if event.section is not None and file == "notes" else event.section
-    path, warnings = next((row.path for row in rows if row.file == file), ""), tuple(event.said("warnings") or ())
+    path, warnings = next((row.path for row in rows if row.file == file), ""), tuple(event.text_part("warnings") or ())
     of_section = section, event.before, event.after
     return EntityResult(event.entity_id or "", event.id, *of_section, warnings, path, event.token)
 
@@ -172,7 +172,7 @@ def create(
         # A name may be used again, an id never.
         seed = [agent_id, edge or "", *sorted(row.id for row in members)] if members else [agent_id, slug]
         ids = (new_id(kind, *seed, *([str(number)] if number else [])) for number in range(10_000))
-        unused = next((one for one in ids if not repo.log.of(one) and not repo.places([one])), None)
+        unused = next((one for one in ids if not repo.log.events_of(one) and not repo.places([one])), None)
         if unused is None:
             raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
         given: dict[str, Any] = {"title": title, "entity_id": unused, "agent_id": agent_id}
@@ -260,7 +260,7 @@ def _write(
             return [planned]
         event, *_ = planned
         proposed = {"op": event.op, "proposed": said, "source": source}
-        proposed |= {name: event.said(name) for name in ("rationale", "evidence", "warnings")}
+        proposed |= {name: event.text_part(name) for name in ("rationale", "evidence", "warnings")}
         return [observe.plan(repo, entity, "propose", actor, where.file, section=where.section.name, text=proposed)]
 
     given = {name: writer.get(name) for name in ("rationale", "evidence", "expect", "reason")}

@@ -101,7 +101,7 @@ def update_patterns(repo: EntityRepository) -> bool:
     known = [item for item in document.items(where.section) if item.text.startswith(PATTERN)]
     missing = [text for text in wanted if text not in {item.text for item in known}]
     pruned: set[str] = set()  # the patterns that somebody else than we took out last
-    for event in repo.log.of(entity.place.id) if missing else ():
+    for event in repo.log.events_of(entity.place.id) if missing else ():
         old, new = (
             {line[2:] for line in text.split("\n") if line.startswith(f"- {PATTERN}")}
             for text in replay.section_texts(event).get(OVERVIEW, ("", ""))
@@ -136,7 +136,7 @@ def summarize_days(workspace: Workspace, agents: Iterable[str], now_us: int) -> 
     for agent_id in agents:
         repo = EntityRepository(workspace, agent_id, now_us)
         observe.look(repo)
-        last, yesterday = entities_store.remembered(workspace.database, agent_id, "told_day"), day_of(now_us - DAY)
+        last, yesterday = entities_store.read_remembered(workspace.database, agent_id, "told_day"), day_of(now_us - DAY)
         by_entity: dict[tuple[str, str], list[Event]] = {}
         for event in repo.log.events():
             day = event.at[:10]

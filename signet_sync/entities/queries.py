@@ -47,12 +47,12 @@ def list_proposals(repo: EntityRepository, entity_id: str | None = None) -> list
     answers = [one for op in ("approve", "reject") for one in repo.log.events(f'"op":"{op}"')] if made else []
     answered, found = {one.fact("proposal") for one in answers}, []
     for event in made:
-        op, text = event.said("op"), event.said("proposed")
+        op, text = event.text_part("op"), event.text_part("proposed")
         if event.op != "propose" or event.id in answered or entity_id not in (None, event.entity_id):
             continue
         if isinstance(op, str) and isinstance(text, str) and event.entity_id is not None and event.section is not None:
             section = f"notes/{event.section}" if event.file == "notes" else event.section
-            rests = event.said("rationale"), event.said("source")
+            rests = event.text_part("rationale"), event.text_part("source")
             found.append(Proposal(event.id, event.entity_id, section, op, text, event.at, *rests))
     return found
 
@@ -179,8 +179,8 @@ def describe_event(event: Event) -> str:
 def texts_of(event: Event) -> dict[str, tuple[str, str]]:
     """Returns what an event changed: by section, the text before and after; the change log is left out."""
     found = replay.section_texts(event)
-    if isinstance(event.said("proposed"), str):
-        found = {event.section or "": ("", event.said("proposed"))}
+    if isinstance(event.text_part("proposed"), str):
+        found = {event.section or "": ("", event.text_part("proposed"))}
     return {name: texts for name, texts in found.items() if name not in (replay.LOG, replay.LEAD)}
 
 
@@ -195,7 +195,7 @@ class EventSource(NamedTuple):
 
 def log(repo: EntityRepository, ref: str | None = None) -> list[Event]:
     """Lists the events of an entity (None: of all), newest first. Raises `UsageError` (`unknown-entity`)."""
-    return (repo.log.events() if ref is None else repo.log.of(identify(repo, ref)))[::-1]
+    return (repo.log.events() if ref is None else repo.log.events_of(identify(repo, ref)))[::-1]
 
 
 def source(repo: EntityRepository, token: str) -> EventSource:
@@ -209,7 +209,7 @@ def source(repo: EntityRepository, token: str) -> EventSource:
         message = f"agent {repo.agent_id} has no event {token.strip()}"
         raise UsageError(message, hint="--agent chooses another agent", code="unknown-event")
     row = repo.find(event.entity_id) if event.entity_id is not None else None
-    path, _, line = next(iter(event.said("evidence") or []), "").rpartition("#")
+    path, _, line = next(iter(event.text_part("evidence") or []), "").rpartition("#")
     number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
     return EventSource(event, row.path if row is not None else "", path or None, number)
 
@@ -217,7 +217,7 @@ def source(repo: EntityRepository, token: str) -> EventSource:
 def identify(repo: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     name = ref.strip()
-    return name if kind_of(name) is not None and repo.log.of(name) else repo.require(ref).id
+    return name if kind_of(name) is not None and repo.log.events_of(name) else repo.require(ref).id
 
 
 # ── findings ──
@@ -288,10 +288,10 @@ def _check_file(repo: EntityRepository, place: EntityPlace) -> list[Finding]:
             line = max(problem.line, frontmatter.line_of(seen.raw or b"", problem.message))
             hint = problem.hint
         return [Finding(problem.code, problem.message, hint, seen.place.path, place.id, line=line, verdict="invalid")]
-    for event in repo.log.of(place.id):
+    for event in repo.log.events_of(place.id):
         if event.left is not None:
             with suppress(UsageError):
-                given[event.section] = read_rationale(event.said("rationale") or "")
+                given[event.section] = read_rationale(event.text_part("rationale") or "")
     for one in lint(seen.document, shapes(place.kind, place.file)):
         why = given.get(one.anchor) if one.code == "too-long" else None
         if why is None:

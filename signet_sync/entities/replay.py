@@ -102,7 +102,7 @@ def take_back(body: str, at: int, old: str, new: str) -> str | None:
 
 def parts_of(event: Event) -> dict[str, tuple[int, str, str]]:
     """Returns the parts that an event changed, as `change` made them."""
-    parts, found = event.said(PARTS), {}
+    parts, found = event.text_part(PARTS), {}
     for name, splice in (parts if isinstance(parts, Mapping) else {}).items():
         match splice:
             case [int(at), str(old), str(new)]:
@@ -139,7 +139,7 @@ def states(events: Iterable[Event], file: File) -> Iterator[tuple[Event, str | N
     for event in events:
         if event.file != file or event.left is None:
             continue
-        whole = event.said(WHOLE)
+        whole = event.text_part(WHOLE)
         if event.op == "human_edit" and event.left in reached:
             pass  # another machine saw the same edit, and told of it later
         elif isinstance(whole, str):
@@ -163,7 +163,7 @@ def fold(events: Iterable[Event]) -> dict[File, FileState]:
         if told:
             # A file that was never whole again after a removal took a text of it is not known.
             erased = [at for at, (event, _) in enumerate(told) if event.text is None]
-            wholes = [at for at, (event, _) in enumerate(told) if event.said(WHOLE) is not None]
+            wholes = [at for at, (event, _) in enumerate(told) if event.text_part(WHOLE) is not None]
             text = told[-1][1] if not erased or (wholes and wholes[-1] > erased[-1]) else None
             hashes = {sha for event, _ in told for sha in (event.found, event.left) if sha}
             files[file] = FileState(text, frozenset(hashes), len(told) == 1 and told[0][0].op == "create")

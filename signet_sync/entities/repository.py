@@ -98,11 +98,11 @@ class EventLog:
         found = (self._event(line.text) for line in self.lines() if not holding or holding in line.text)
         return [event for event in found if isinstance(event, Event)]
 
-    def of(self, entity_id: str) -> list[Event]:
+    def events_of(self, entity_id: str) -> list[Event]:
         """Returns the events of an entity."""
         return [event for event in self.events(f'"entity_id":"{entity_id}"') if event.entity_id == entity_id]
 
-    def unreadable(self) -> list[LogLine]:
+    def list_unreadable(self) -> list[LogLine]:
         """Returns the lines that are no events."""
         return [line for line in self.lines() if not isinstance(self._event(line.text), Event)]
 
@@ -230,7 +230,7 @@ class FileContent:
     """A file as read from disk; `text` is without secrets.
 
     `document` is None where it is no entity file, and `problem` says why (`gone`: it is missing). `sha256` is the hash
-    of the bytes, `known_as` that of the text, by which events know this content.
+    of the bytes, `text_hash` that of the text, by which events know this content.
     """
 
     place: EntityPlace
@@ -242,7 +242,7 @@ class FileContent:
     signature: Signature | None = None
 
     @property
-    def known_as(self) -> str | None:
+    def text_hash(self) -> str | None:
         """Returns the hash by which events know this content; None if there is none."""
         return None if self.text is None else text_sha256(self.text)
 
@@ -316,7 +316,7 @@ class EntityRepository:
     def state(self, entity_id: str) -> dict[File, FileState]:
         """Returns the files that the events of an entity add up to."""
         if entity_id not in self._states:
-            self._states[entity_id] = replay.fold(self.log.of(entity_id))
+            self._states[entity_id] = replay.fold(self.log.events_of(entity_id))
         return self._states[entity_id]
 
     def event(self, op: Operation, actor: Actor, **fields: Any) -> Event:

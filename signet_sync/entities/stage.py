@@ -79,7 +79,7 @@ def is_entity_path(path: str) -> bool:
 
 def _summarize_days(run: Pass) -> None:
     workspace, yesterday = run.workspace, day_of(run.request.now_us - DAY)
-    told = {one: entities_store.remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
+    told = {one: entities_store.read_remembered(workspace.database, one, "told_day") for one in agents(workspace.root)}
     due = [agent_id for agent_id, day in told.items() if day < yesterday]
     if not due:
         return
@@ -132,7 +132,7 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
     workspace, outcome = run.workspace, run.outcome
     database, pages = workspace.database, _log_pages(workspace.root, agent_id)
-    if not moved and _fingerprint(pages) == entities_store.remembered(database, agent_id, "ledger"):
+    if not moved and _fingerprint(pages) == entities_store.read_remembered(database, agent_id, "ledger"):
         return
     if tombstones_store.has_removals(database):
         # Removed text came back, from a backup or another machine: this pass scrubs it again.
@@ -156,7 +156,7 @@ def _record_agent(run: Pass, agent_id: str, moved: list[str]) -> None:
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:
     ledger = _fingerprint(_log_pages(workspace.root, agent_id))
-    if entities_store.remembered(workspace.database, agent_id, "ledger") != ledger:
+    if entities_store.read_remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
             entities_store.remember(workspace.database, agent_id, "ledger", ledger)
 

@@ -225,7 +225,7 @@ def clear_drift(database: Database, paths: Iterable[str]) -> None:
 Remembered = Literal["told_day", "ledger"]
 
 
-def remembered(database: Database, agent_id: str, what: Remembered) -> str:
+def read_remembered(database: Database, agent_id: str, what: Remembered) -> str:
     """Returns a remembered value; empty where there is none."""
     found: str | None = database.value(f"select {what} from garden_days where agent_id = ?", (agent_id,))
     return found or ""

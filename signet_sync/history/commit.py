@@ -203,7 +203,7 @@ def _release(root: str) -> None:
 
 
 @contextmanager
-def _locked(root: str, name: str, staged: str) -> Iterator[str]:
+def _lock_file(root: str, name: str, staged: str) -> Iterator[str]:
     """Yields the file to rename into place, locked; an empty string if another program holds the lock."""
     lock, ours = (os.path.join(root, ".git", path) for path in (f"{name}.lock", staged))
     source = lock
@@ -241,7 +241,7 @@ def _publish(
             os.mkdir(os.path.join(dot, above))
     unlink(os.path.join(dot, _REF))
     os.close(create(os.path.join(dot, _REF), f"{made}\n".encode(), 0o666))
-    with _locked(root, MAIN, _REF) as ref, _locked(root, "index", _INDEX) as staged_index:
+    with _lock_file(root, MAIN, _REF) as ref, _lock_file(root, "index", _INDEX) as staged_index:
         # Looked at again under the locks.
         now = repository.tip(git)
         if not ref or not staged_index or (now and now.id) != (parent and parent.id) or not repository.is_on_main(root):

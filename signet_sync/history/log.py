@@ -76,7 +76,7 @@ def list_commits(root: str, limit: int, *, with_diff: bool, visible: PatchFilter
     found = repository.inspect(root, key)
     if found is not None and found.code in ("no-repository", "inside-repository"):
         return CommitList([], "" if with_diff else None)
-    with repository.opened(root, key) as git:
+    with repository.open_repository(root, key) as git:
         commits = log(git, limit)
         shown = diff(git, commits[-1].oid if commits else "", visible=visible) if with_diff else (None, "")
         return CommitList(commits, *shown)

@@ -83,7 +83,7 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
-def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> CheckpointResult | None:
+def commit_promotions(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> CheckpointResult | None:
     """Commits what sweeps have promoted since the last commit: ids, scores and counts, never a memory's text.
 
     One commit for each agent; None if nothing was promoted. Raises as `checkpoint` does.
@@ -92,7 +92,7 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
         return None
     newest = promotions.newest(workspace.database)
     done = None
-    for agent_id, promoted in _unlisted(workspace, now_us).items():
+    for agent_id, promoted in _promotions(workspace, now_us).items():
         lines = [
             f"{one.memory_id} score {one.score:.2f}, {count_noun(one.recall_count, 'hit')}"
             f" on {count_noun(one.unique_days, 'day')}"
@@ -109,13 +109,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     return done
 
 
-def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
+def _promotions(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
     listed: str = workspace.database.state(_LISTED, "sweep_id") or sweep_id(now_us - DAY)
-    return promotions.risen_since(workspace.database, listed)
+    return promotions.list_since(workspace.database, listed)
 
 
-def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
+def commit_ends(workspace: Workspace, now_us: int) -> CheckpointResult | None:
     """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does.
 
     The newest session names the commit, the body lists all, oldest first.
@@ -149,7 +149,7 @@ def _ends(workspace: Workspace, now_us: int) -> tuple[list[RecordedEnd], list[Re
 
 def is_due(workspace: Workspace, now_us: int) -> bool:
     """Returns whether a session ended or a memory was promoted since the last commit that lists such."""
-    return workspace.settings.history_enabled and bool(_ends(workspace, now_us)[0] or _unlisted(workspace, now_us))
+    return workspace.settings.history_enabled and bool(_ends(workspace, now_us)[0] or _promotions(workspace, now_us))
 
 
 def close_dreams(workspace: Workspace, now_us: int) -> None:
@@ -157,7 +157,7 @@ def close_dreams(workspace: Workspace, now_us: int) -> None:
 
     The promotions are recorded, and the next commit of this kind includes them.
     """
-    _quietly(workspace, lambda: after_dreams(workspace, now_us, wait=_SHORT_WAIT))
+    _quietly(workspace, lambda: commit_promotions(workspace, now_us, wait=_SHORT_WAIT))
 
 
 def close_sessions(workspace: Workspace, now_us: int) -> None:
@@ -166,7 +166,7 @@ def close_sessions(workspace: Workspace, now_us: int) -> None:
     Errors become an event of the workspace: the session is kept whether or not it is committed.
     """
     if workspace.settings.history_enabled and not state_dir.run_lock_holder(workspace.state):
-        _quietly(workspace, lambda: after_sessions(workspace, now_us))
+        _quietly(workspace, lambda: commit_ends(workspace, now_us))
 
 
 def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> None:
@@ -194,7 +194,7 @@ def _commit(
     try:
         with state_dir.lock(workspace.state, "history", wait):
             repository.create(root, key, commit.BESIDE)
-            with repository.opened(root, key) as git:
+            with repository.open_repository(root, key) as git:
                 oid, skipped = commit.commit(
                     git,
                     root,
@@ -234,7 +234,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
         if not os.path.lexists(gone):
             if not yes:
                 refuse_others(workspace)
-            with repository.opened(workspace.root, workspace.state.key):
+            with repository.open_repository(workspace.root, workspace.state.key):
                 repository.refuse_busy(workspace.root)
             writing.prepare(workspace.root)
             with folder(workspace.root, TEMPORARY, create=True):
@@ -247,7 +247,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
 
 def refuse_others(workspace: Workspace) -> None:
     """Raises `RepositoryRefused` (`not-only-ours`) if commits, branches, tags or remotes are not ours."""
-    with repository.opened(workspace.root, workspace.state.key) as git:
+    with repository.open_repository(workspace.root, workspace.state.key) as git:
         newest = repository.tip(git)
         others = sum(commit.committer.email != AGENTS_ADDRESS for commit in (git.walk(newest.id) if newest else ()))
         found = [f"{count_noun(others, 'commit')} of others"] if others else []

@@ -222,7 +222,7 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
     return "contains" if found.stdout.strip() else "clean"
 
 
-def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
+def find_ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
     """Returns those of the paths that the repository's ignore rules exclude; none without a local repository."""
     top = top_of(root) if paths else None
     if top is None or objection(top):
@@ -280,7 +280,7 @@ def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
         pass
     building = os.path.join(root, BUILDING)
     shutil.rmtree(building, ignore_errors=True)  # of an interrupted creation
-    with _reading(), _private():
+    with _translate_errors(), _private():
         git = pygit2.init_repository(building, bare=True, initial_head="main")
         git.config["core.bare"] = False  # a person's git finds its working tree
         git.free()
@@ -297,7 +297,7 @@ def create(root: str, workspace_id: str, beside: dict[str, bytes]) -> None:
 
 
 @contextmanager
-def opened(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
+def open_repository(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
     """Opens the workspace's repository, without its working tree, if it is ours.
 
     Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
@@ -310,7 +310,7 @@ def opened(root: str, workspace_id: str) -> Iterator[pygit2.Repository]:
     from pygit2.enums import RepositoryOpenFlag
 
     exactly = RepositoryOpenFlag.BARE | RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
-    with _reading():
+    with _translate_errors():
         git = pygit2.Repository(os.path.join(root, ".git"), exactly)
         try:
             after = files.status_of(root, ".git")
@@ -345,7 +345,7 @@ def _private() -> Iterator[None]:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Converts what libgit2 raises for a broken repository to `RepositoryRefused` (`damaged-repository`)."""
     import pygit2
 

@@ -177,7 +177,7 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
                 checked.notes.append(note_)
                 by_target.append((target, note_))
     targets = sorted({target for target, _ in by_target})
-    git_ignored = history_repository.ignored(root, targets)
+    git_ignored = history_repository.find_ignored(root, targets)
     checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 

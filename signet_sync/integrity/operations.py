@@ -35,7 +35,7 @@ class Difference(NamedTuple):
     after: str
     state: str
 
-    def unified(self) -> str:
+    def render(self) -> str:
         """Returns a unified diff of both; empty if they differ only in parts that are never shown."""
         now = f"({self.state})" if self.state else f"{self.path} (now)"
         before, after = ([f"{line}\n" for line in text.split("\n")] for text in (self.before, self.after))

@@ -94,7 +94,7 @@ def settle(workspace: Workspace, agent_id: str, now_us: int) -> str:
     """Updates the page, and the backup, because memories are in no file. Returns why the page waits."""
     outcome = update_page(workspace, agent_id, now_us)
     back_up(workspace, iso(now_us))
-    return waiting_for(agent_id, outcome)
+    return explain_delay(agent_id, outcome)
 
 
 def update_page(workspace: Workspace, agent_id: str, now_us: int) -> Outcome:
@@ -103,7 +103,7 @@ def update_page(workspace: Workspace, agent_id: str, now_us: int) -> Outcome:
     return engine.run_locked(workspace, Request(now_us=now_us, paths=paths, resume=False))
 
 
-def waiting_for(agent_id: str, outcome: Outcome) -> str:
+def explain_delay(agent_id: str, outcome: Outcome) -> str:
     """Returns the reason why the page is out of date, or an empty string."""
     if outcome.held:
         return f"{head_page(agent_id)} is held back: {outcome.held}"
@@ -171,7 +171,7 @@ def dream(
         shown = Outcome(change=Change(agents={agent_id}))
         deriving.publish(Pass(workspace, Request(now_us, frozenset()), shown), workspace.pipeline.publishers)
         back_up(workspace, iso(now_us))
-        waiting = waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
+        waiting = explain_delay(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
         return replace(swept, waiting=waiting)
 
 

@@ -69,7 +69,7 @@ class MemoryWriter:
         new = [memory for memory in said.values() if memory[:2] not in self._here]
         if not new:
             return False
-        gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
+        gone = memories.find_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
         new = [memory for memory in new if memory.id not in gone]
         if not new:
             raise Left("forgotten here")

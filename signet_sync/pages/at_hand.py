@@ -76,7 +76,7 @@ def tell_branches_apart(
     # A trunk has also what was on branches that are gone.
     own = rest if place in _TRUNKS else [*near, *rest]
 
-    def as_left(view: ThreadView) -> ThreadView | None:
+    def restore_view(view: ThreadView) -> ThreadView | None:
         told = next((one for one in own if one.thread == view.id), None)
         if told is None:
             return None if any(one.thread == view.id for one in away) else view
@@ -89,7 +89,7 @@ def tell_branches_apart(
             where=name if away and told in near else "",
         )
 
-    heads = sorted(filter(None, map(as_left, threads)), key=lambda view: (-view.latest_us, view.id))
+    heads = sorted(filter(None, map(restore_view, threads)), key=lambda view: (-view.latest_us, view.id))
     return heads, away, {one.node for one in away if one.branch not in _TRUNKS}
 
 

@@ -42,14 +42,14 @@ class Line(NamedTuple):
     mark: str = ""
 
     @property
-    def pinned(self) -> bool:
+    def is_pinned(self) -> bool:
         """Returns whether it is pinned."""
         return not self.rank[0]
 
-    def shown(self) -> str:
+    def render(self) -> str:
         """Returns the line with bullet and handles."""
         handles = " ".join(short_handle(one) for one in (self.session, self.id) if one)
-        return f"- {PIN if self.pinned else ''}{self.text}{self.mark} {handles}"
+        return f"- {PIN if self.is_pinned else ''}{self.text}{self.mark} {handles}"
 
 
 class Board(NamedTuple):
@@ -59,7 +59,7 @@ class Board(NamedTuple):
     left: Sequence[Line]
 
     @property
-    def shown(self) -> frozenset[str]:
+    def line_ids(self) -> frozenset[str]:
         """Returns the ids of the chosen lines."""
         return frozenset(line.id for lines in self.lines.values() for line in lines)
 
@@ -118,7 +118,7 @@ def choose(lines: Iterable[Line], headings: Mapping[str, str], budget: int, size
         if line.id in shown or said.holds(line.statement, scope):
             continue
         around = size(headings[line.section]) + 2 * _GAP + 1
-        cost = size(line.shown()) + 1
+        cost = size(line.render()) + 1
         if full or around + cost > budget:
             left.append(line)
             continue
@@ -147,7 +147,7 @@ def blocks(board: Board, headings: Mapping[str, str]) -> list[tuple[str, list[st
             if line.group != group:
                 group = line.group
                 lines += [*([""] if lines else []), group, ""]
-            lines.append(line.shown())
+            lines.append(line.render())
         if lines:
             found.append((heading, lines))
     return found

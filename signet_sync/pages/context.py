@@ -52,7 +52,7 @@ def add_files(
     for path in (*pages, *IDENTITIES):
         found = files.read(root, path, SIZE_LIMIT)
         if isinstance(found, Found):
-            text = sanitize_transcript_v2(beginning(found.raw, limit * _PER_UNIT))
+            text = sanitize_transcript_v2(decode_beginning(found.raw, limit * _PER_UNIT))
             if text.strip() and text.strip() not in known:
                 texts[path] = text
         elif found.code != "gone":
@@ -62,7 +62,7 @@ def add_files(
     return SessionContext(text, [*made.sources, *texts], troubles, [*made.ids, *("" for _ in texts)])
 
 
-def beginning(raw: bytes, enough: int) -> str:
+def decode_beginning(raw: bytes, enough: int) -> str:
     """Returns the text, or its beginning in whole lines if there are any, so that no secret is cut in two."""
     end = len(raw)
     if end > enough:

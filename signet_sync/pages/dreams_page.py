@@ -66,12 +66,12 @@ def update(run: Pass, agent_id: str) -> None:
     history, before = promotions.fingerprint(database, agent_id), pages.page_state(database, path)
     inputs = text_sha256(f"{_VERSION} {history}")
     known = before is not None and before[1:3] == (page_files.signature_at(workspace.root, path), inputs)
-    if known and not any(agent == agent_id for agent, _ in memories.forgotten(database)):
+    if known and not any(agent == agent_id for agent, _ in memories.list_unscrubbed(database)):
         return
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if not history:  # lost, or all of it another machine's
         if isinstance(found, Found):
-            gone = [one.encode() for one in page_files.forgotten_on(database, agent_id, found.raw)]
+            gone = [one.encode() for one in page_files.find_forgotten(database, agent_id, found.raw)]
             rest = managed_block.drop_lines(found.raw, lambda line: any(one in line for one in gone))
             if rest != found.raw:
                 writing.replace(workspace.root, path, rest, found.raw)
@@ -89,7 +89,7 @@ def remove_forgotten(workspace: Workspace, now_us: int) -> str:
 
     Returns why a page that cannot be written now still contains one, or "".
     """
-    forgotten = memories.forgotten(workspace.database)
+    forgotten = memories.list_unscrubbed(workspace.database)
     trouble = ""
     for agent_id in sorted({agent_id for agent_id, _ in forgotten}):
         path = dream_page(agent_id)

@@ -177,14 +177,12 @@ def _tell_project(session: HookSession, budget: int, size: Size) -> SessionConte
 def _find_hits(session: HookSession, words: str, given: set[str]) -> list[PromptHit]:
     found: list[PromptHit] = []
     with suppress(NoIndex), _readable_index(session, _LONGEST) as database:
-        from signet_sync.pages.prompt_context import worth_injecting
+        from signet_sync.pages.prompt_context import choose_hits
 
         name, belongs = context.name_project(session.project)
         place = belongs if name else None
         shared, session_id = session.shared, session.id
-        found = worth_injecting(
-            database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given
-        )
+        found = choose_hits(database, session.agent_id, words, place, shared=shared, session_id=session_id, given=given)
     return found
 
 
@@ -219,7 +217,7 @@ def answer_moment(session: HookSession, moment: Moment) -> Injection:
     mark, view = "", None
     with suppress(NoIndex), _readable_index(session, _LONGEST_MOMENT) as database:
         name, belongs = context.name_project(session.project)
-        found = views.standing(database, session.agent_id, now_us, belongs) if name else []
+        found = views.list_standing(database, session.agent_id, now_us, belongs) if name else []
         of_paths = sessions.projects(database, {one.path for one in found})
         for one in found:
             itself = one.path == RUNNING + session.id or of_paths.get(one.path, ("",))[0] == session.id

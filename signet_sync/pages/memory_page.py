@@ -21,7 +21,7 @@ from signet_sync.pages.sections import (
     outcome_of,
     plain,
 )
-from signet_sync.pages.session_log import WindowRow, clipping_notice
+from signet_sync.pages.session_log import WindowRow, make_clipping_notice
 from signet_sync.text.phrases import count_noun
 from signet_sync.text.sentences import page_cell
 from signet_sync.text.token_estimate import estimate_tokens
@@ -100,7 +100,7 @@ def _least_log(projection: Projection) -> int:
     count = projection.in_window
     if count == 0:
         return _LOG_COSTS + 10
-    notice = clipping_notice(count, count, projection.agent_id, projection.window_months)
+    notice = make_clipping_notice(count, count, projection.agent_id, projection.window_months)
     return _LOG_COSTS + estimate_tokens(notice) + 2
 
 
@@ -125,7 +125,7 @@ def _render_log(projection: Projection, budget: int) -> tuple[str, int, list[Win
         kept.append(row)
         used += cost
     shown = sum(row.sessions for row in kept)
-    notice = ["", clipping_notice(shown, count, projection.agent_id, projection.window_months)]
+    notice = ["", make_clipping_notice(shown, count, projection.agent_id, projection.window_months)]
     return "\n".join([_LOG, *(notice if shown < count else []), *lines]), used, kept
 
 

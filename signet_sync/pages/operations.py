@@ -59,7 +59,7 @@ def compose_at_start(
             if not shared:
                 name, belongs = name_project(project)
                 if called is not None and (project is None or _find_projects(database, agent_id, called, project)):
-                    chosen = _projects_called(database, agent_id, called, project)
+                    chosen = _require_projects(database, agent_id, called, project)
                     name, belongs, project = min(chosen), chosen.__contains__, min(chosen)
                 instant = now_us() if now is None else now
                 seen = views.project_inputs(database, agent_id, instant, belongs, project)
@@ -139,7 +139,7 @@ def handoff(
             quoted = QuotedSession(at.latest_us if at is not None else now_us, said) if said else None
             seen = seen._replace(quoted=quoted, earlier=(), others=())
         else:
-            own = _projects_called(database, agent_id, project or "", folder)
+            own = _require_projects(database, agent_id, project or "", folder)
             seen = views.project_inputs(database, agent_id, now_us, own.__contains__, folder)
             newest = nodes.newest_sessions(database, agent_id, seen.threads[0].id, SESSIONS)
             at = next((one for one in newest if one.node_id == seen.threads[0].newest), newest[0])
@@ -174,7 +174,7 @@ def _list_deeds(told: Document, day: str, cited: str) -> Iterator[str]:
         yield f"- changed: {', '.join(plain(one['path'], _LINE) for one in files[:_FILES])}{more}"
 
 
-def _projects_called(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
+def _require_projects(database: Database, agent_id: str, project: str, path: str | None) -> set[str]:
     """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
     chosen = _find_projects(database, agent_id, project, path)
     if not chosen:

@@ -51,15 +51,15 @@ def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
     """Returns whether a page written by another machine shows a removed session or a forgotten memory."""
     database = workspace.database
     return bool(
-        forgotten_on(database, agent_id, page)
+        find_forgotten(database, agent_id, page)
         or tombstones_store.find_named(database, agent_id, page)
         or tombstones_store.find_removed(database, agent_id, page)
     )
 
 
-def forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:
+def find_forgotten(database: Database, agent_id: str, page: bytes) -> frozenset[str]:
     """Returns the ids of forgotten memories that a page shows."""
-    return memories.once_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
+    return memories.find_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
 
 
 def write(

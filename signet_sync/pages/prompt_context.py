@@ -40,7 +40,7 @@ _MOST = 12
 _CLEAR, _ASKED = 0.5, 300
 
 
-def worth_injecting(
+def choose_hits(
     database: Database,
     agent_id: str,
     prompt: str,
@@ -60,12 +60,12 @@ def worth_injecting(
     own = views.names(database, agent_id, belongs) if asks and not shared and belongs is not None else ()
     within = Within(agent_id, shared)
     found = _choose(database, prompt, within, own, asks_about_earlier_work=asks)
-    itself = views.of_session(database, agent_id, session_id, [one.id for one in found])
+    itself = views.find_from_session(database, agent_id, session_id, [one.id for one in found])
     paths = [one.path for one in found if one.path is not None]
     of_memories = views.memories(database, agent_id, [one.id for one in found if one.tier == "memory"])
-    places, told_of = sessions.projects(database, paths), views.told(database, agent_id, paths)
+    places, told_of = sessions.projects(database, paths), views.read_outcomes(database, agent_id, paths)
     said, stated, named = Said(), Said(), prompt.casefold()
-    closed = views.ended(database, agent_id, {one.thread for one in told_of.values()})
+    closed = views.list_ended(database, agent_id, {one.thread for one in told_of.values()})
     for text in (*words_of(database, agent_id, given).values(), *closed):
         said.add(text, sentence=True)
     for one in found:

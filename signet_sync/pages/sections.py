@@ -173,7 +173,7 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         came_out = ASKED.sub("", _ONLY_ASKED.sub("", outcome_of(thread.sample, basename(thread.project))))
         text = thread_line(named, today)
         line = make("thread", "projects", thread.id, thread.latest_us, text)
-        if line.pinned or not is_template(thread.sample):
+        if line.is_pinned or not is_template(thread.sample):
             scope = scope_of(thread.project)
             threads.append(
                 line._replace(project=scope, path=thread.path, session=thread.newest, sentence=plain(came_out))
@@ -186,13 +186,13 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         # Memories, and entities, which are curated by hand, count as remembered.
         line = make(view.kind, section, view.id, view.latest_us, text, says, kept=view.is_memory)
         is_forgotten = view.kind in ("next", "question") and newest[scope] - view.latest_us > _FORGOTTEN_AFTER
-        if is_forgotten and not line.pinned:
+        if is_forgotten and not line.is_pinned:
             continue
         # What one session says is in the order in which it says it.
         ranked = *line.rank[:3], f"{view.line:06}{view.id}"
         by_agent = view.speaker in _MARKS or view.text.endswith("(agent)")
         line = line._replace(
-            rank=ranked, project=scope, path=view.path or None, place=(not line.pinned, by_agent, *ranked)
+            rank=ranked, project=scope, path=view.path or None, place=(not line.is_pinned, by_agent, *ranked)
         )
         promoted = seen.dreamed.get(view.id)
         if promoted is not None:
@@ -201,16 +201,16 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
             line = line._replace(
                 section="dreamed",
                 text=f"{_PREFIXES.get(view.kind, '')}{says} {why}",
-                group="" if line.pinned else f"### {swept[:10]} {swept[11:16]} UTC",
-                place=(not line.pinned, -promoted.at_us, -promoted.score, view.id),
+                group="" if line.is_pinned else f"### {swept[:10]} {swept[11:16]} UTC",
+                place=(not line.is_pinned, -promoted.at_us, -promoted.score, view.id),
             )
         lines.append(line)
     lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
-    ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.pinned)
+    ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.is_pinned)
     order = {project: number for number, project in enumerate(ordered)}
     return [
-        one._replace(place=(not one.pinned, order.get(one.project, len(order)), one.id[0] != "t", *one.rank))
+        one._replace(place=(not one.is_pinned, order.get(one.project, len(order)), one.id[0] != "t", *one.rank))
         if one.section == "projects"
         else one
         for one in lines

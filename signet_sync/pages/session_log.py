@@ -79,7 +79,7 @@ def compose(
     )  # fmt: skip
 
 
-def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:
+def make_clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:
     """Returns the first line of a clipped session log; its links reach every session of the window."""
     links = " ".join(wikilink(month_page(agent_id, month)) for month in months)
     return (

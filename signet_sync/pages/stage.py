@@ -99,7 +99,7 @@ class MemoryPages(Publisher):
 
     def publish(self, run: Pass, key: str) -> None:
         """Makes a page equal to its rows; of a halt it only says so, and is not created."""
-        workspace, outcome, halted, path = run.workspace, run.outcome, _halted(run), key
+        workspace, outcome, halted, path = run.workspace, run.outcome, _halt_message(run), key
         agent_id = page_agent(path) or DEFAULT_AGENT
         rendered, in_window, next_us = compose_page(workspace, agent_id, run.request.now_us, halted)
         page = PageOutcome(path, False, in_window, rendered.rows, rendered.clipped, rendered.tokens)
@@ -218,7 +218,7 @@ class LogPages(Publisher):
 
     def stale(self, run: Pass) -> list[str]:
         """Returns the MEMORY.md paths of the agents whose other pages may differ from their rows."""
-        return [] if _halted(run) else [head_page(agent) for agent in _agents(run)]
+        return [] if _halt_message(run) else [head_page(agent) for agent in _agents(run)]
 
     def publish(self, run: Pass, key: str) -> None:
         """Makes the agent's session log pages and DREAMS.md equal to their rows."""
@@ -282,7 +282,7 @@ class ConflictCopies(Publisher):
 
     def stale(self, run: Pass) -> list[str]:
         """Returns a key in a full pass."""
-        return [self.name] if run.outcome.full and not _halted(run) else []
+        return [self.name] if run.outcome.full and not _halt_message(run) else []
 
     def publish(self, run: Pass, key: str) -> None:
         """Clears them."""
@@ -294,7 +294,7 @@ class ConflictCopies(Publisher):
 def _agents(run: Pass) -> list[str]:
     """Returns the agents whose pages may have to change."""
     outcome, database = run.outcome, run.database
-    if not _halted(run) and vault_is_away(run.workspace):
+    if not _halt_message(run) and vault_is_away(run.workspace):
         return []
     if outcome.full:
         former = (state.agent_id for state in pages.page_states(database).values())
@@ -310,7 +310,7 @@ def _agents(run: Pass) -> list[str]:
     return sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))
 
 
-def _halted(run: Pass) -> str:
+def _halt_message(run: Pass) -> str:
     """Returns why passes are halted, or "". A pass over some paths cannot lift a halt set by a full pass."""
     if run.outcome.cliff is not None:
         return run.outcome.cliff.message

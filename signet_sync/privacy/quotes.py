@@ -163,21 +163,21 @@ class Quotes:
         return tuple(sorted({*self.copies, *(one for one in self.found if not one.startswith(RUNNING))}))
 
     @property
-    def running(self) -> tuple[str, ...]:
+    def live_sessions(self) -> tuple[str, ...]:
         """Returns the sessions that quote and still run, as `running session ID`."""
         return tuple(sorted(one for one in self.found if one.startswith(RUNNING)))
 
     @property
     def places(self) -> tuple[str, ...]:
         """Returns everything that quotes."""
-        return self.paths + self.running
+        return self.paths + self.live_sessions
 
     @property
     def cleaning(self) -> Cleaning:
         """Returns the cleaning that redacts the passages."""
-        return Cleaning(self.without, self.without)
+        return Cleaning(self.redact_passages, self.redact_passages)
 
-    def without(self, text: str) -> str:
+    def redact_passages(self, text: str) -> str:
         """Replaces every passage in a text by a mark, extended as far as the text matches the session."""
         spans = []
         for passage in set().union(*self.found.values()):
@@ -263,8 +263,8 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> None:
 
     Raises `UsageError` if one of them cannot be written, or a running session quotes: then nothing may be removed yet.
     """
-    if quotes.running:
-        shown = ", ".join(map(display, quotes.running))
+    if quotes.live_sessions:
+        shown = ", ".join(map(display, quotes.live_sessions))
         raise UsageError(
             f"what a session says while it runs cannot be redacted, and is captured when it ends: {shown}",
             hint="end it, then remove again; or remove with --quoting keep",

@@ -119,7 +119,7 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     found = sessions.find(database, agent_id, name, sealed=True)
     # The key of a session whose files have vanished is stored nowhere, but its token was derived from it.
     found = found or sessions.find(database, agent_id, derived, sealed=True)
-    running = [] if found else _running(workspace, agent_id, name)
+    running = [] if found else _find_running(workspace, agent_id, name)
     if running:
         return running
     if not found:
@@ -145,7 +145,7 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]
     return removals
 
 
-def _running(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
+def _find_running(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a name covers of sessions that have live turns and no file yet."""
     found: dict[str, list[SessionRef]] = {}
     everyone = False
@@ -235,7 +235,7 @@ def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Returns whether the repository contains one of the files; if it ignores all, pages may contain their words."""
     root, paths = workspace.root, {*removal.paths}
     state = history_repository.holds(root, list(removal.paths))
-    if state != "clean" or not paths or not history_repository.ignored(root, sorted(paths)) >= paths:
+    if state != "clean" or not paths or not history_repository.find_ignored(root, sorted(paths)) >= paths:
         return state
     page = history_repository.holds(root, [head_page(removal.agent_id)])
     return "unknown" if page == "contains" else page
@@ -378,9 +378,9 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forge
             scrub.clean_of_words(workspace, needles)
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of the page may still contain it: {error}")
-        waiting = operations.waiting_for(agent_id, outcome)
+        waiting = operations.explain_delay(agent_id, outcome)
         # A page that could not be rewritten still shows it.
-        pending = bool(memories.forgotten(workspace.database) or waiting)
+        pending = bool(memories.list_unscrubbed(workspace.database) or waiting)
     git_history = history_repository.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
     return ForgetResult(memory, pending, git_history, waiting)
 

@@ -82,7 +82,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         if violations.is_redaction_due(workspace.database):
             _redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
-        word_files.forget(workspace, frozenset(memories.forgotten(workspace.database)))
+        word_files.forget(workspace, frozenset(memories.list_unscrubbed(workspace.database)))
         back_up(workspace, iso(now_us), force=True)
         _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
@@ -139,7 +139,7 @@ def clean_kept_copies(
     Raises `OSError`, `WorkspaceError`.
     """
     _, trouble = conflict_copies.clear(workspace)
-    handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
+    handles = {memory_id.encode() for _, memory_id in memories.list_unscrubbed(workspace.database)}
     if (tombstones or handles) and conflict_copies.copies(workspace.root):
         lines = tombstones_store.read_remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles

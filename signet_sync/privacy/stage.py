@@ -80,7 +80,7 @@ class ReturnedPages(Maintenance):
             removed = tombstones_store.find_named(database, agent_id, raw).union(*shown.values())
             if removed:
                 tombstones_store.reopen(database, agent_id, removed)
-            if forgotten := page_files.forgotten_on(database, agent_id, raw):
+            if forgotten := page_files.find_forgotten(database, agent_id, raw):
                 with database.transaction(durable=True):
                     memories.scrub_again(database, agent_id, forgotten)
 

@@ -12,7 +12,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, name_running_session
 from signet_sync.formats.timestamps import day_of, local_day, parse_instant
 from signet_sync.recall.as_text import GAP
-from signet_sync.recall.query import Question, around, read, turn_text
+from signet_sync.recall.query import Question, cut_around, read, turn_text
 from signet_sync.recall.search import MOST_FOUND, Match, WeighedTerms, search
 from signet_sync.recall.store import rows
 from signet_sync.recall.store.rows import FoundArtifact, Statement, Within, ranges
@@ -116,7 +116,7 @@ def _keep_enough(matches: Sequence[Match], *, clear: bool) -> list[Match]:
 
 def _leads(question: Question, best: Match, found: Sequence[RankedHit]) -> bool:
     """Returns whether the first hit has several words, half of the question, and clearly more than other sessions."""
-    if best.covered < _LEADING or words_held(question, best.terms) < _LEADING_WORDS:
+    if best.covered < _LEADING or count_held_words(question, best.terms) < _LEADING_WORDS:
         return False
     session_of = [(find_carried_token(hit.path) if hit.path else None) or hit.id for hit in found]
     of_others = (hit.score for hit, session in zip(found, session_of, strict=True) if session != session_of[0])
@@ -168,12 +168,12 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
 
 def _explain(question: Question, held: int, where: str, at_us: int) -> tuple[str, str]:
     """Returns the day of a hit that has the terms `held` of a question, and why it is one: how many, where and when."""
-    day, whole = local_day(at_us), words_held(question, held)
+    day, whole = local_day(at_us), count_held_words(question, held)
     share = "all words" if whole == question.words else f"{whole} of {question.words} words"
     return day, f"{share}, in {where}, {day}"
 
 
-def words_held(question: Question, held: int) -> int:
+def count_held_words(question: Question, held: int) -> int:
     """Returns how many words of a question are there with all of their parts."""
     missing = {term.word for number, term in enumerate(question.terms) if not held >> number & 1}
     return question.words - len(missing)
@@ -209,8 +209,8 @@ def rank_hits(
 
 def _make_statement_hit(question: Question, weighed: WeighedTerms, match: Match, found: Statement) -> RankedHit:
     text, tier = found.shown, match.text.tier
-    if place := weighed.first_in(found.words):
-        text = around(found.words, place)
+    if place := weighed.find_first(found.words):
+        text = cut_around(found.words, place)
     if tier == "memory":
         where = f"a remembered {found.kind}{name_of_project(found.about)}"
     elif tier == "entity":
@@ -248,7 +248,7 @@ def _make_artifact_hit(
 def _rank_passages(found: FoundArtifact, weighed: WeighedTerms) -> list[int]:
     """Returns the passages by how much of the question they have, the best first; without those that have nothing."""
     said = [place for place, one in found.passages.items() if one.voice != "tool"]
-    held = {place: weighed.in_text(found.words(found.passages[place])) for place in said}
+    held = {place: weighed.find_terms(found.words(found.passages[place])) for place in said}
     having = [place for place in said if held[place] or not weighed.terms]
     return sorted(having, key=lambda place: (-weighed.share(held[place]), place)) or said[:1]
 
@@ -263,7 +263,7 @@ def _show_passages(found: FoundArtifact, places: Sequence[int], weighed: Weighed
         one = found.passages.get(place)
         if one is None or place in texts or (place not in places and one.voice not in _SPEAKERS):
             continue
-        text = turn_text(found.words(one), weighed.first_in(found.words(one)))
+        text = turn_text(found.words(one), weighed.find_first(found.words(one)))
         if text in texts.values():
             continue  # a branch of the session that was tried again begins with the same turns
         if sum(map(len, texts.values())) + len(text) > _SHOWN_TURNS:
@@ -289,11 +289,11 @@ def list_running_hits(
         return
     best: dict[str, RankedHit] = {}
     for turn in live.find(database, within.agent_id, [term.needle for term in weighed.terms]):
-        held, at_us = weighed.in_text(turn.content), parse_instant(turn.at) or 0
+        held, at_us = weighed.find_terms(turn.content), parse_instant(turn.at) or 0
         covered = weighed.share(held)
         if covered < FLOOR or not within.holds(at_us):
             continue
-        label, text = label_of(turn.role), turn_text(turn.content, weighed.first_in(turn.content))
+        label, text = label_of(turn.role), turn_text(turn.content, weighed.find_first(turn.content))
         if speaker_of(turn.role) == "user" and is_question(turn.content):
             answer = live.answer_of(database, within.agent_id, turn)
             if answer is None:
@@ -316,7 +316,7 @@ def list_file_hits(
     """Yields the best paragraph of each of the harnesses' files that covers enough of the question."""
 
     def find_best(text: str) -> tuple[int, str]:
-        parts = ((weighed.in_text(one), one) for one in _PARAGRAPH.split(text))
+        parts = ((weighed.find_terms(one), one) for one in _PARAGRAPH.split(text))
         return max(parts, key=lambda part: weighed.share(part[0]))
 
     for file in files:
@@ -325,7 +325,7 @@ def list_file_hits(
         from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow import; few questions find such a file
 
         held, paragraph = find_best(sanitize_transcript_v2(file.text))  # as a whole, so that no secret is cut
-        text, covered = flatten(turn_text(paragraph, weighed.first_in(paragraph)), SHOWN), weighed.share(held)
+        text, covered = flatten(turn_text(paragraph, weighed.find_first(paragraph)), SHOWN), weighed.share(held)
         day, why = _explain(question, held, f"a file of {file.harness or 'the project'}", file.at_us)
         yield RankedHit(
             tier="file", id=sanitize_transcript_v2(file.path), text=text, path=None,

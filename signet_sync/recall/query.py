@@ -213,11 +213,11 @@ def snippet(content: str, sentence: str, query: str) -> str:
         if found:
             # Where the densest group begins; of equal ones that with the longest word.
             dense = max(found, key=lambda hit: (sum(0 <= p - hit[0] < SNIPPET // 2 for p, _ in found), hit[1], -hit[0]))
-            return around(text, dense[0])
-    return around(sentence or content, 0)
+            return cut_around(text, dense[0])
+    return cut_around(sentence or content, 0)
 
 
-def around(text: str, place: int, width: int = SNIPPET) -> str:
+def cut_around(text: str, place: int, width: int = SNIPPET) -> str:
     """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after."""
     start = max(place - width // 3, 0)
     if start:
@@ -238,4 +238,4 @@ def turn_text(said: str, place: int) -> str:
     said = said.replace("…", " ")
     said = f"   {said[3:]}" if said.startswith(" · ") else said
     plain = " ".join(said.split())
-    return plain if len(plain) <= LONGEST_TURN else around(said, place, LONGEST_TURN)
+    return plain if len(plain) <= LONGEST_TURN else cut_around(said, place, LONGEST_TURN)

@@ -58,12 +58,12 @@ class WeighedTerms:
             self._shares[terms] = held / self.total
         return self._shares[terms]
 
-    def in_text(self, text: str) -> int:
+    def find_terms(self, text: str) -> int:
         """Returns the terms that a text contains."""
         low = fold(text)
         return sum(bit for bit, needle in self._needles if find_needle(needle, low) >= 0)
 
-    def first_in(self, text: str) -> int:
+    def find_first(self, text: str) -> int:
         """Returns where the rarest term that a text contains begins; 0 without one."""
         low = fold(text)
         return next((place for _, needle in self._needles if (place := find_needle(needle, low)) >= 0), 0)
@@ -241,8 +241,8 @@ def _read(database: Database, weighed: WeighedTerms, match: Match) -> Match:
     if match.text.artifact is not None:
         places = match.places if match.nearest is None else (*match.places, match.nearest)
         found = rows.read_artifact(database, match.text.artifact, places, match.text.last)
-        words = found.said if found is not None else ""
-    more = weighed.in_text(words) & weighed.common & ~match.terms if weighed.common else 0
+        words = found.spoken_text if found is not None else ""
+    more = weighed.find_terms(words) & weighed.common & ~match.terms if weighed.common else 0
     share = weighed.share(more)
     return match._replace(near=match.near + share, covered=match.covered + share, terms=match.terms | more, found=found)
 

@@ -203,7 +203,7 @@ def entity(request: ViewRequest) -> WebPage:
     with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         database, row = repo.workspace.database, repo.require(request.path["entity"])
         shown = queries.view(repo, row)
-        logged = repo.log.of(row.id)[::-1]
+        logged = repo.log.events_of(row.id)[::-1]
         log = portion(logged, request.query.get("page"), EVENTS)
         events = {one.id: one for one in logged}
         sections = [_section(shown, one, events) for one in shown.sections]
@@ -258,7 +258,7 @@ def _item(text: str, events: Mapping[str, Event]) -> dict[str, Any]:
     evidence = read_item(text)
     if evidence is None:
         return {"prose": Prose(text, inline=True), "quote": "", "why": "", "source": None, "event": event}
-    rests = event.said("evidence") if event is not None else None
+    rests = event.text_part("evidence") if event is not None else None
     source = rests[0] if rests else evidence.path
     return {"prose": None, "quote": evidence.quote, "why": evidence.why, "source": source, "event": event}
 

@@ -12,7 +12,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import local_day
 from signet_sync.integrity.report import hint_for
 from signet_sync.pages import conflict_copies
-from signet_sync.pages.context import beginning
+from signet_sync.pages.context import decode_beginning
 from signet_sync.recall.store import session_list
 from signet_sync.settings import model
 from signet_sync.storage import files
@@ -109,7 +109,7 @@ def read_page(request: ViewRequest) -> list[PageSection]:
             found = files.read(request.site.place.root, head_page(request.agent), PAGE_LIMIT)
     except SignetSyncError:
         return []
-    return sections(sanitize_transcript_v2(beginning(found.raw, PAGE))) if isinstance(found, Found) else []
+    return sections(sanitize_transcript_v2(decode_beginning(found.raw, PAGE))) if isinstance(found, Found) else []
 
 
 def _head(page: list[PageSection]) -> list[PageSection]:

@@ -13,7 +13,7 @@ from invented_secrets import some
 from native_rows import BACKED_UP
 from workbench import NOW
 
-from signet_sync.backup.row_form import validated
+from signet_sync.backup.row_form import validate
 from signet_sync.storage.database.tables import TABLES
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -35,9 +35,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
 def test_what_signet_sync_wrote_comes_back_as_it_was(rows: Rows) -> None:
     assert {*BACKED_UP} - {*rows} == {"memory_artifact_tombstones"}
     for table, row in rows.items():
-        assert validated(table, row) == row, table
+        assert validate(table, row) == row, table
     bare = {column: value for column, value in rows["seals"].items() if column != "packed"}
-    assert validated("seals", bare) == bare, "those beside the database have no bytes"
+    assert validate("seals", bare) == bare, "those beside the database have no bytes"
 
 
 HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -61,7 +61,7 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_row_that_signet_sync_never_wrote_is_none(rows: Rows, name: str) -> None:
     table, changed = HOSTILE[name]
-    assert validated(table, rows[table] | changed) is None
+    assert validate(table, rows[table] | changed) is None
 
 
 def test_a_removal_of_what_is_no_artifact_is_none() -> None:
@@ -69,7 +69,7 @@ def test_a_removal_of_what_is_no_artifact_is_none() -> None:
     artifact = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
     for paths, sound in (([artifact], True), (["memory/../victim", artifact], False)):
         row = {**removal, "removed_paths": json.dumps(paths), "session_ids": None}
-        assert (validated("memory_artifact_tombstones", row) is not None) == sound
+        assert (validate("memory_artifact_tombstones", row) is not None) == sound
 
 
 def test_words_pass_the_sanitizer_before_they_reach_a_row(rows: Rows) -> None:
@@ -78,4 +78,4 @@ def test_words_pass_the_sanitizer_before_they_reach_a_row(rows: Rows) -> None:
         ("captures", {"path": f"~/{SECRET}/s.jsonl", "conversation": SECRET}),
         ("flow_results", {"answer": json.dumps({"more": [SECRET]})}),
     ):
-        assert SECRET not in str(validated(table, rows[table] | changed)), table
+        assert SECRET not in str(validate(table, rows[table] | changed)), table

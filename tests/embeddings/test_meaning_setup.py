@@ -15,7 +15,7 @@ from workbench import Vault
 from signet_sync.admin import meaning_setup
 from signet_sync.admin.meaning_setup import File, Published
 from signet_sync.embeddings.store import let_tell
-from signet_sync.pages.prompt_context import worth_injecting
+from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.storage.locations import user_file
 
 pytest.importorskip("onnxruntime")
@@ -60,7 +60,7 @@ def test_one_command_fetches_checks_and_tries_it(vault: Vault, files: Path) -> N
 def test_a_prompt_is_given_what_clearly_means_it_by_the_agent_alone(vault: Vault, files: Path) -> None:
     def given(words: str) -> list[str]:
         with vault.database() as database:
-            return [hit.text for hit in worth_injecting(database, "default", words, None, session_id="now")]
+            return [hit.text for hit in choose_hits(database, "default", words, None, session_id="now")]
 
     for words in ("which words", "a loop retries", "soup with salt"):
         remember(vault, words)

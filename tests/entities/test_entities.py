@@ -194,7 +194,7 @@ def test_sections_are_set_and_added_to_and_items_are_pruned(work: Workspace) -> 
     assert "- Loyal.\n" in text and "Strict." not in text
     assert "- 2026-03-29T12:00:01.000Z — Identity rewritten" in text, "the first words were no rewriting"
     (event,) = [one for one in queries.log(repo_of(work), made.id) if one.id == gone.event_id]
-    assert event.said("reason") == "said twice" and event.said("gone") == "Strict."
+    assert event.text_part("reason") == "said twice" and event.text_part("gone") == "Strict."
     assert "Ask about school." in file_of(work, made).with_name("notes.md").read_text()
     refused("section-form", put, work, made, "highlights", "All of them")
     refused("section-form", prune, work, made, "role", "1")
@@ -408,7 +408,7 @@ def test_a_maintainer_settles_every_drift_and_what_gives_way_stays_in_the_log(
         assert planned.after == whole
         if before is not None:
             (event,) = [one for one in queries.log(repo_of(work)) if one.id == done.event_id]
-            assert event.said("displaced") == before.decode("utf-8", "replace"), "what gives way stays in the log"
+            assert event.text_part("displaced") == before.decode("utf-8", "replace"), "what gives way stays in the log"
     if (keep, code) != ("file", "section-missing"):
         put(work, made, "role", "It hides.")
     refused("not-drifted", settle, work, ME, made.id, keep, actor="maintainer", now_us=NOW_US)

@@ -467,7 +467,7 @@ class EntityMachine(RuleBasedStateMachine):
         waiting, drifting = {one.path for one in queue}, {one.id for one in queue}
         copies = {str(Path(one.path).parent) for one in queue if one.code == "id-twice"}
         log = EventLog(str(self.root), ME)
-        texts = {each: fold(log.of(each)) for each in {one.entity_id for one in log.events() if one.entity_id}}
+        texts = {each: fold(log.events_of(each)) for each in {one.entity_id for one in log.events() if one.entity_id}}
         found: set[tuple[str, str]] = set()
         for path in self.pages():
             place = parse_path(str(path.relative_to(self.root)))

@@ -38,7 +38,7 @@ class HistoryVault:
         return target
 
     def opened(self):
-        return repository.opened(str(self.root), ID)
+        return repository.open_repository(str(self.root), ID)
 
     def look(self):
         """The code under which the repository is refused; empty for ours."""

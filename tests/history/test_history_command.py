@@ -229,20 +229,20 @@ def test_every_end_is_told_once_whenever_it_is_written_down(vault):
         note(vault, "1")
         ended(held, "a", NOW - 10 * SECOND)
         ended(held, "b", NOW - 5 * SECOND, "ori")
-        first = history_operations.after_sessions(held, NOW)
+        first = history_operations.commit_ends(held, NOW)
         assert first is not None and first.subject == "session-close: b and 1 more"
         # A slow model held it up: it was begun before the others.
         note(vault, "2")
         ended(held, "c", NOW - 60 * SECOND)
         assert history_operations.is_due(held, NOW)
-        second = history_operations.after_sessions(held, NOW)
+        second = history_operations.commit_ends(held, NOW)
         assert second is not None and second.subject == "session-close: c"
         # The clock was ahead by a year, and is set right.
         note(vault, "3")
         year = 365 * 86_400 * SECOND
         ended(held, "d", NOW + year)
-        assert history_operations.after_sessions(held, NOW + year) is not None
-        assert history_operations.after_sessions(held, NOW + year) is None
+        assert history_operations.commit_ends(held, NOW + year) is not None
+        assert history_operations.commit_ends(held, NOW + year) is None
         ended(held, "e", NOW + 2 * SECOND)
         assert history_operations.is_due(held, NOW + 3 * SECOND)
     listed = commits(vault)
@@ -260,15 +260,15 @@ def risen(held, agent, *memories, at=NOW):
 def test_a_dream_is_committed_once_without_a_word_of_its_memories(vault):
     with workspace(vault) as held:
         note(vault, "page", "MEMORY.md")
-        assert history_operations.after_dreams(held, NOW) is None
+        assert history_operations.commit_promotions(held, NOW) is None
         risen(held, "ori", "m-abc")
         assert history_operations.is_due(held, NOW)
-        done = history_operations.after_dreams(held, NOW)
+        done = history_operations.commit_promotions(held, NOW)
         assert done is not None and done.ok and not history_operations.is_due(held, NOW)
-        assert history_operations.after_dreams(held, NOW + SECOND) is None
+        assert history_operations.commit_promotions(held, NOW + SECOND) is None
         note(vault, "another page", "MEMORY.md")
         risen(held, "ori", "m-def", "m-ghi", at=NOW + SECOND)
-        history_operations.after_dreams(held, NOW + SECOND)
+        history_operations.commit_promotions(held, NOW + SECOND)
     second, first = commits(vault)[:2]
     assert (first["subject"], first["author"]) == ("promote: 1 memory", "ori")
     assert first["body"] == "m-abc score 0.73, 5 hits on 3 days"

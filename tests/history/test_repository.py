@@ -105,7 +105,7 @@ def test_what_leads_elsewhere_is_refused(past, traps, name):
     for operation in (past.begin, past.commit, past.log):
         assert refused("unsafe-repository", operation).hint
     assert repository.holds(str(past.root), ["a.md"]) == "unknown"
-    assert repository.ignored(str(past.root), ["a.md"]) == frozenset()
+    assert repository.find_ignored(str(past.root), ["a.md"]) == frozenset()
     assert traps.fired() == []
 
 
@@ -199,7 +199,7 @@ def holds(root, *paths):
 
 
 def ignored(root, *paths):
-    return repository.ignored(str(root), paths)
+    return repository.find_ignored(str(root), paths)
 
 
 COMMIT = "mkdir -p \"$(dirname -- '{0}')\"; echo text > '{0}'; git --literal-pathspecs add -f '{0}'; git commit -qm x; "

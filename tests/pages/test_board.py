@@ -81,23 +81,23 @@ def test_a_board_is_within_its_budget_says_things_once_and_drops_the_lowest(line
     said, ended = set(), False
     for one in sorted(lines, key=lambda one: one.rank):
         words = one.text.casefold().replace(".", "")
-        if one.id in board.shown:
+        if one.id in board.line_ids:
             assert not ended and words not in said
             said.add(words)
-        elif words not in said and estimate_tokens(one.shown()) + 90 <= budget:
+        elif words not in said and estimate_tokens(one.render()) + 90 <= budget:
             ended = True
     bullets = [line for _, some in laid_out for line in some if line.startswith("- ")]
-    assert len(bullets) == len(board.shown)
+    assert len(bullets) == len(board.line_ids)
 
 
 def test_a_line_that_can_never_be_shown_is_passed_over():
     long, short = (line("people", n, f"{n} word " * n, 0, n / 100, False) for n in (90, 5))
-    assert filled([long, short], 80).shown == {short.id}
-    assert filled([long, short], 400).shown == {long.id, short.id}
+    assert filled([long, short], 80).line_ids == {short.id}
+    assert filled([long, short], 400).line_ids == {long.id, short.id}
     # But nothing of less worth takes the place of what would fit alone.
     six = line("people", 6, "other " * 5, 0, 1.0, False)
-    least = next(budget for budget in range(1_000) if filled([long], budget).shown)
-    assert filled([long, short, six], least + 6).shown == {six.id}
+    least = next(budget for budget in range(1_000) if filled([long], budget).line_ids)
+    assert filled([long, short, six], least + 6).line_ids == {six.id}
 
 
 def test_with_its_last_line_a_heading_goes():

@@ -15,7 +15,7 @@ from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages.prompt_context import worth_injecting
+from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.sessions import operations
 from signet_sync.sessions.input import SessionInput
 from signet_sync.settings.model import Settings
@@ -109,7 +109,7 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> Story:
             given = {one for (one,) in database.execute("select thread_id from memory_thread_heads")}
             given |= {one for (one,) in database.execute("select id from session_summaries")}
             injected = [
-                [one.text for one in worth_injecting(database, "default", ASKED, lambda _: True, given=some)]
+                [one.text for one in choose_hits(database, "default", ASKED, lambda _: True, given=some)]
                 for some in (set[str](), given)
             ]
         return found, dead, injected

@@ -10,7 +10,7 @@ from artifacts_fixture import ABSENT, compaction, fill, judged, manifest, path_f
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.memory_page import Rendered, render
 from signet_sync.pages.sections import BoardInputs, NodeView, StatementView
-from signet_sync.pages.session_log import clipping_notice, day_text, month_text
+from signet_sync.pages.session_log import day_text, make_clipping_notice, month_text
 from signet_sync.pages.stage import projection
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens
@@ -226,7 +226,7 @@ MANY = many(160)
 
 
 def test_the_clipping_notice_names_every_month_of_the_window():
-    assert clipping_notice(3, 90, "scout", ["2026-03", "2026-02"]) == (
+    assert make_clipping_notice(3, 90, "scout", ["2026-03", "2026-02"]) == (
         "- older ledger rows clipped: kept 3 of 90 in-window sessions within projection budget. "
         "All: [[agents/scout/ledger/2026-03.md]] [[agents/scout/ledger/2026-02.md]]"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench import Vault, cast
 
 from signet_sync.app.workspace import opened
-from signet_sync.pages.prompt_context import worth_injecting
+from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.recall.operations import is_question, recall
 from signet_sync.recall.query import MOST_TERMS, date_words, read
 from signet_sync.recall.search import WeighedTerms, search, weigh
@@ -370,8 +370,8 @@ def test_a_number_is_not_found_in_a_longer_one(vault):
     assert found["why"].startswith("all words")
     weighed = WeighedTerms(read("pier 7").terms, [1.0, 1.0])
     text_of = {"pier 37": 0b01, "pier 70": 0b01, "pier 37, 7": 0b11, "berth v7.": 0b10, "": 0}
-    assert {text: weighed.in_text(text) for text in text_of} == text_of
-    assert weighed.first_in("37 and 7") == 7
+    assert {text: weighed.find_terms(text) for text in text_of} == text_of
+    assert weighed.find_first("37 and 7") == 7
 
 
 def test_of_a_running_session_the_answer_is_shown_with_its_question(vault):
@@ -395,7 +395,7 @@ def test_a_question_that_nobody_answered_yet_is_no_hit(vault):
     says(vault, asked)
     assert [hit["text"] for hit in hits(vault, asked)] == [said]
     with opened(str(vault.root), Settings()) as workspace:
-        at_prompt = worth_injecting(workspace.database, "default", asked, lambda _: True, session_id="new")
+        at_prompt = choose_hits(workspace.database, "default", asked, lambda _: True, session_id="new")
     assert [hit.text for hit in at_prompt] == [said]
 
 

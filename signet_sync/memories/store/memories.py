@@ -159,7 +159,7 @@ def find_orphans(database: Database, agent_id: str, token: str, ids: Sequence[st
     return list(_memories(database, wanted, [*bindings, *bindings]))
 
 
-def forgotten(database: Database) -> list[tuple[str, str]]:
+def list_unscrubbed(database: Database) -> list[tuple[str, str]]:
     """Lists agent and id of forgotten memories of which bytes may remain in our files."""
     return list(database.execute("select agent_id, memory_id from unscrubbed_memories"))
 
@@ -170,7 +170,7 @@ def scrub_again(database: Database, agent_id: str, ids: Iterable[str]) -> None:
     database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)
 
 
-def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
+def find_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
     """Returns those of an agent's memories that were ever forgotten and not remembered again."""
     marked = "select exists(select 1 from forgotten_memories where mark = ?)"
     return frozenset(one for one in ids if database.value(marked, (forgotten_mark(agent_id, one),)))

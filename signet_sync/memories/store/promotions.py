@@ -67,7 +67,7 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     return [SweepView._make((*row, by_sweep.get(row[0], ()))) for row in rows]
 
 
-def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
+def list_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
     """Returns the promotions of all sweeps after one, by agent, in order of the sweeps, best first."""
     promoted: dict[str, list[Promotion]] = {}
     for agent_id, *row in database.execute(

@@ -32,7 +32,7 @@ class SessionText(NamedTuple):
     text: str
 
 
-def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
+def _exclude_scopes(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
     parts = [make_condition(scope) for scope in scopes]
     clauses = [f"not ({where})" for where, _ in parts]
     return " and ".join(clauses) or "1", [value for _, values in parts for value in values]
@@ -64,7 +64,7 @@ def artifact_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[Sess
 
 def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
     """Returns the same of an agent's sessions outside of some scopes."""
-    outside, bindings = _outside(scopes)
+    outside, bindings = _exclude_scopes(scopes)
     yield from _texts_of(database, f"agent_id = ? and {outside}", [agent_id, *bindings], fallbacks=True)
 
 
@@ -102,7 +102,7 @@ def names(database: Database, scope: Scope) -> set[str]:
         found |= {path.rpartition("/")[2], session_id}
     if not found:
         return found
-    outside, others = _outside([scope])
+    outside, others = _exclude_scopes([scope])
     of_token = f"select 1 from memory_artifacts where agent_id = ? and session_token = ? and {outside}"
     if not database.value(of_token, [*scope[:2], *others]):
         found.add(scope[1])
@@ -116,7 +116,7 @@ def names(database: Database, scope: Scope) -> set[str]:
 
 def find_used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
     """Returns the session ids that a session outside the scopes has too: another agent's, or under another key."""
-    outside, bindings = _outside(scopes)
+    outside, bindings = _exclude_scopes(scopes)
     rows = database.execute(
         "select distinct session_id from memory_artifacts"
         f" where session_id in (select value from json_each(?)) and {outside}",
@@ -137,7 +137,7 @@ def _other_texts(database: Database, scopes: Sequence[Scope], gone: Collection[t
 
     `gone` are memories, agent and id, that are left out.
     """
-    outside, bindings = _outside(scopes)
+    outside, bindings = _exclude_scopes(scopes)
     yield from _read_artifacts(database, outside, bindings)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
@@ -152,7 +152,7 @@ def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
 
 def list_derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
     """Ids of statements and threads in which sessions of a scope have a part, and none outside some scopes."""
-    outside, others = _outside(scopes)
+    outside, others = _exclude_scopes(scopes)
     where, bindings = make_condition(scope)
     found = set()
     for table in list_distilled():

@@ -212,7 +212,7 @@ def project_inputs(
     threads = _threads(database, agent_id, now_us, THREADS).values()
     own = [one for one in threads if belongs(one.project)]
     ids = [one.id for one in own]
-    running = filter(belongs, _running_projects(database, agent_id))
+    running = filter(belongs, _list_running_projects(database, agent_id))
     threads_of = json.dumps([*ids, *(id_of("t", agent_id, "project", one) for one in running)])
     of_project = _statements(database, _OF_THREADS, agent_id, json.dumps(OF_PROJECT), threads_of)
     heads, steps, hidden = own, set[str](), set[str]()
@@ -246,11 +246,11 @@ def project_inputs(
         warning="; ".join(warnings(database, agent_id, halt_message(database))),
         quoted=quotes.read_last(database, agent_id, ids, now_us, folder, told if heads != own else (), hidden),
         earlier=[*earlier],
-        ended=ended(database, agent_id, ids),
+        ended=list_ended(database, agent_id, ids),
     )
 
 
-def standing(
+def list_standing(
     database: Database, agent_id: str, now_us: int, belongs: Callable[[str | None], bool]
 ) -> list[StatementView]:
     """Returns what holds in the project at hand and may name a file, a command or an error; dead ends first."""
@@ -260,7 +260,7 @@ def standing(
     return sorted(found.values(), key=lambda one: (AT_MOMENTS.index(one.kind), -one.latest_us, one.id))
 
 
-def _running_projects(database: Database, agent_id: str) -> list[str]:
+def _list_running_projects(database: Database, agent_id: str) -> list[str]:
     """Returns the projects of an agent's running sessions that state something."""
     return database.column(
         "select distinct project from statements where agent_id = ? and artifact < 0 and project > '' order by 1",
@@ -272,7 +272,7 @@ def names(database: Database, agent_id: str, belongs: Callable[[str | None], boo
     """Returns the names of the folders by which sessions recorded the project at hand."""
     heads = "select project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
     recorded = database.column(heads, (agent_id, THREADS))
-    own = filter(belongs, [*recorded, *_running_projects(database, agent_id)])
+    own = filter(belongs, [*recorded, *_list_running_projects(database, agent_id)])
     return tuple(dict.fromkeys(filter(None, map(basename, own))))
 
 
@@ -288,7 +288,7 @@ def projects(database: Database, agent_id: str) -> list[str]:
 # ── for a prompt, and for what a session has got ──
 
 
-def ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:
+def list_ended(database: Database, agent_id: str, threads: Iterable[str]) -> list[str]:
     """Returns what some threads stated last that no longer holds."""
     return database.column(
         "select s.text from json_each(?2) t cross join statements s on s.agent_id = ?1 and s.thread_id = t.value"
@@ -327,7 +327,7 @@ class Told(NamedTuple):
     thread: str
 
 
-def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
+def read_outcomes(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, Told]:
     """Returns by path of an artifact what its session came to."""
     found = database.execute(
         "select a.source_path, coalesce(a.project, ''), t.sentence, t.thread_id"
@@ -339,7 +339,7 @@ def told(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, T
     return {path: Told(*row) for path, *row in found}
 
 
-def of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
+def find_from_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
     """Returns those of some memories that come from a session alone, and of some statements that it said last."""
     found = database.column(
         "select s.memory_id from json_each(?1) j"

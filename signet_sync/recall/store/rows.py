@@ -207,7 +207,7 @@ class FoundArtifact(NamedTuple):
         return self.sentence if place.start < 0 else self.content[place.start : place.end]
 
     @property
-    def said(self) -> str:
+    def spoken_text(self) -> str:
         """Returns the words of all its passages."""
         return "\n".join(self.words(one) for one in self.passages.values() if one.voice != "tool")
 

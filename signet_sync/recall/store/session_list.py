@@ -120,7 +120,7 @@ def files_with(database: Database, text: str, within: Within, *, limit: int = 10
     return list(islice(_list_files(database, found, within, text), limit))
 
 
-def transcripts_that(database: Database, within: Within, *, commit: str, file: str, limit: int) -> list[FoundFile]:
+def find_transcripts(database: Database, within: Within, *, commit: str, file: str, limit: int) -> list[FoundFile]:
     """Returns the transcripts of sessions that made a commit or changed a file, the newest first.
 
     A commit is given by its name or the beginning of it, a file by its path or the end of one.
