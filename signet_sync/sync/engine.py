@@ -91,7 +91,7 @@ def _finish(run: Pass) -> None:
 
 @contextmanager
 def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
-    """Publishes pages once for many passes over some paths, not after each; for one that was killed, by a full pass."""
+    """Publishes pages once for many passes over some paths, not after each; what was killed or fails by a full one."""
     killed = passes.get(workspace.database, "pages_due")
     workspace.unshown = Change()
     try:
@@ -99,14 +99,15 @@ def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[Non
     finally:
         change, workspace.unshown = workspace.unshown, None
         if killed:
-            run_pass(workspace, Request(now_us()))
+            workspace.events += run_pass(workspace, Request(now_us())).trouble
         elif change.agents or change.days:
             with state_dir.workspace_lock(workspace.state, Request(0).patience):
                 run = Pass(workspace, Request(now_us(), frozenset()), Outcome(change=change))
                 publish(run, workspace.pipeline.publishers)
                 _record(run)
+                workspace.events += run.outcome.trouble
                 with workspace.database.transaction():
-                    passes.put(workspace.database, "pages_due", 0)
+                    passes.put(workspace.database, "pages_due", int(run.outcome.deferred))
 
 
 def index_paths(workspace: Workspace, request: Request) -> None:

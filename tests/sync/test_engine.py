@@ -257,17 +257,26 @@ def test_a_link_is_told_to_be_broken_while_its_target_is_away(vault: Vault, work
 
 
 @pytest.mark.parametrize("after", ["the next that come together", "reindex"])
-def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_next(vault: Vault, after: str) -> None:
+@pytest.mark.parametrize("fault", ["killed", "a folder is in the way"])
+def test_pages_that_waited_in_vain_are_published_by_whoever_comes_next(vault: Vault, after: str, fault: str) -> None:
     vault.reindex()
+    page = vault / "MEMORY.md"
+    if fault != "killed":
+        page.unlink()
+        page.mkdir()
 
-    def killed() -> int:
-        with opened(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
-            paths = frozenset(vault.session(7).values())
-            run_pass(workspace, Request(NOW_US, paths))
-            os._exit(KILLED)
+    def ends() -> int:
+        with opened(str(vault.root), Settings()) as workspace:
+            with defer_pages(workspace, lambda: NOW_US):
+                run_pass(workspace, Request(NOW_US, frozenset(vault.session(7).values())))
+                if fault == "killed":
+                    os._exit(KILLED)
+            return KILLED if "MEMORY.md" in str(workspace.events) else 0
 
-    assert forked(killed) == KILLED
-    assert "number 7" not in vault.page()
+    assert forked(ends) == KILLED
+    if fault != "killed":
+        page.rmdir()
+    assert not page.exists() or "number 7" not in vault.page()
     if after == "reindex":
         vault.reindex()
     else:
