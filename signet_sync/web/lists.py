@@ -269,7 +269,7 @@ def _sources(
     """Returns path, line and session of each `PATH#LINE`; without a session the artifact is no longer indexed."""
     named = [item["source"] for section in sections for item in section["items"] or ()]
     named += [one.source for one in shown.proposals]
-    named += [rests for event in logged for rests in event.said("evidence") or ()]
+    named += [rests for event in logged for rests in event.text_part("evidence") or ()]
     known = sessions_store.find_of_paths(database, agent_id, [one.partition("#")[0] for one in named if one])
     found = {}
     for one in filter(None, named):
