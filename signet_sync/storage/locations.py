@@ -54,9 +54,9 @@ class StateFolder:
         return isinstance(other, StateFolder) and (self.path, self.key) == (other.path, other.key)
 
 
-def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:
+def locate_workspace(flag: str | None) -> str:
     """Returns the workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
-    chosen = flag or environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
+    chosen = flag or os.environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
     return os.path.abspath(os.path.expanduser(chosen))
 
 

@@ -211,14 +211,8 @@ def many(count, *, project=None, start="2026-03-29T10:00:00.000Z"):
     first = parse_instant(start)
     files = {}
     for number in range(count):
-        moment = first - number * 3600 * 1_000_000
-        files.update(
-            [
-                summary(
-                    session_id=f"s-{number:04d}", captured_at=iso(moment), project=project, body="Nothing to decide.\n"
-                )
-            ]
-        )
+        said = {"captured_at": iso(first - number * 3600 * 1_000_000), "project": project}
+        files.update([summary(session_id=f"s-{number:04d}", body="Nothing to decide.\n", **said)])
     return files
 
 

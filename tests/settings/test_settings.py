@@ -266,7 +266,8 @@ def test_every_setting_can_be_written_as_it_is_documented(load, user):
 def test_the_workspace_is_flag_then_variable_then_home(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert locations.locate_workspace("flag", {"SIGNET_WORKSPACE": "/env"}) == str(tmp_path / "flag")
-    assert locations.locate_workspace(None, {"SIGNET_WORKSPACE": "/env"}) == "/env"
-    assert locations.locate_workspace(None, {"SIGNET_WORKSPACE": ""}) == str(tmp_path / ".agents")
-    assert locations.locate_workspace("~/vault", {}) == str(tmp_path / "vault")
+    assert locations.locate_workspace("~/vault") == str(tmp_path / "vault")
+    monkeypatch.setenv("SIGNET_WORKSPACE", "/env")
+    assert [locations.locate_workspace(flag) for flag in ("flag", None)] == [str(tmp_path / "flag"), "/env"]
+    monkeypatch.setenv("SIGNET_WORKSPACE", "")
+    assert locations.locate_workspace(None) == str(tmp_path / ".agents")
