@@ -101,7 +101,7 @@ FOUND: list[tuple[dict[str, str], tuple[str, Repository] | None, tuple[str, str,
      ("CODE", NAME, "", None)),
     ({"project": GONE, "remote": f"https://ada:{SECRET}@Example.org/Ada/Prism"}, None,
      (GONE, NAME.replace("lantern", "prism"), "", None)),
-    ({}, (GONE, HEARD), None),
+    ({"project": "/wt/../tree", "remote": "https://example.org/ada/prism"}, None, None), ({}, (GONE, HEARD), None),
 ]  # fmt: skip
 
 

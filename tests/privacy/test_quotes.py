@@ -42,7 +42,7 @@ def claude(session: str, *records: dict[str, object], day: int) -> bytes:
 def first() -> bytes:
     return claude(
         ONE,
-        {"type": "user", "content": f"Where do we keep it?\n\n- Here:\n\n  {SAID}\n{SHORT}"},
+        {"type": "user", "content": f"Where do we keep it?\n\n- Here:\n\n  {SAID} So it is.\n{SHORT}"},
         {"type": "assistant", "content": [{"type": "text", "text": "Noted, and I will not tell anybody about that."}]},
         day=20,
     )
@@ -62,7 +62,7 @@ def second() -> bytes:
         {"type": "user", "content": "Please find out where number2x is written down by us."},
         {"type": "assistant", "content": [call]},
         {"type": "user", "content": [result], "toolUseResult": structured},
-        {"type": "assistant", "content": [{"type": "text", "text": f"Here it is. {SAID} So go there, number2x."}]},
+        {"type": "assistant", "content": [{"type": "text", "text": f"Here it is. {SAID} Sofas are there, number2x."}]},
         day=21,
     )
 
@@ -99,7 +99,7 @@ def remove(vault: Vault, *more: str, code: int = 0):
 
 def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault):
     take_in(vault)
-    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"- {SAID}\nmine\n")
+    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"- {SAID} So it is.\nmine\n")
     dry = vault.call("remove", ONE, "--dry-run", "--json").json
     quoting = sorted(
         f"memory/{path.name}"
@@ -123,8 +123,8 @@ def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault):
     assert vault.hits("number2x")
     for path in quoting:
         assert REMOVED in (vault / path).read_text()
-    spoken = next(text for path in quoting if "So go there" in (text := (vault / path).read_text()))
-    assert f"Here it is. {REMOVED} So go there, number2x." in spoken
+    spoken = next(text for path in quoting if "Sofas are there" in (text := (vault / path).read_text()))
+    assert f"Here it is. {REMOVED} Sofas are there, number2x." in spoken
     assert vault.reindex()["counts"]["violation"] == 0 and vault.dump() == vault.dump_from_scratch()
     assert all(said.endswith(": private") for (said,) in vault.rows("select reason from redactions"))
 
