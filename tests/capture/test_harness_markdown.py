@@ -167,7 +167,7 @@ ENTRIES = st.builds(
 )  # fmt: skip
 
 
-@example([entry("user", "ok"), entry("user", "Done.")], 1, 1)
+@example([entry("user", "ok"), entry("user", "Done."), entry("user", "a")], 2, 2)
 @given(st.lists(ENTRIES, max_size=12), st.integers(0, 12), st.integers(0, 12))
 def test_segments_hold_everything_once(entries, one, two):
     """A growing transcript is written in three segments; each entry that shows something is in exactly one."""
