@@ -211,7 +211,7 @@ def remove(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: i
                 lambda job: job.agent_id == removal.agent_id and job.session_id in removal.session_ids,
             )
         # 4. Rows, scrub and pages, by a pass; then the copies of pages that were kept just now.
-        engine.run_locked(workspace, Request(now_us=now_us))
+        workspace.events += engine.run_locked(workspace, Request(now_us=now_us)).trouble
         try:
             scrub.clean_of_words(workspace, needles)
         except (OSError, WorkspaceError) as error:
