@@ -124,10 +124,8 @@ def vault(mould: Callable[[Path], Vault], tmp_path: Path) -> Vault:
 def secret(vault: Vault, number: int = 1) -> dict[str, str]:
     who = numbered(number)
     paths = vault.session(number, **who | {"body": who["body"] + f"\nThe token is {SECRET} for now.\n"})
-    name, raw = made.summary(
-        **who | {"memory_sentence": f"In lantern src/queue.py got {SECRET} so that the retry loop ends soon."}
-    )
-    vault.put((name, raw))
+    said = f"In lantern src/queue.py got {SECRET} so that the retry loop ends soon."
+    vault.put(made.summary(**who | {"memory_sentence": said}))
     manifest = vault / paths["manifest"]
     manifest.write_bytes(manifest.read_bytes() + f"my own words, and {SECRET} among them\n".encode())
     return paths
