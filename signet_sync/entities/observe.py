@@ -188,27 +188,7 @@ def _settle_file(
     place, want = seen.place, document_of(state.text) if state is not None else None
     of: dict[str, Any] = {"entity_id": place.id, "file": place.file, "found": seen.text_hash}
     if state is None or state.text is None or want is None:
-        # No event tells of it: a person's, or from a backup. Or a removal took the text of an event that came later
-        # from another machine: the file says what is left.
-        if state is None and seen.is_gone:
-            return None
-        wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-        fields = seen.document.fields if seen.document is not None else wanted
-        foreign = next((key for key, value in wanted.items() if fields.get(key) != value), None)
-        if state is not None and (seen.document is None or foreign is not None):
-            hint = "a maintainer decides which counts: the file or its events"
-            raise DocumentProblem("events-incomplete", "its events do not contain the whole file", hint)
-        if seen.problem is not None:
-            raise seen.problem
-        if foreign is not None:
-            raise DocumentProblem("identity-changed", f"`{foreign}` is not that of its folder", "correct the field")
-        text = {replay.WHOLE: seen.text}
-        if state is None:
-            repo.append(repo.event("human_edit", "person", text=text, left=seen.text_hash, **of))
-            found.edited.append(seen.place.path)
-        else:
-            repo.append(repo.event("restate", "observer", text=text, left=seen.text_hash, **of))
-        return seen
+        return _take_whole(repo, seen, state, found, of)
     if seen.text == state.text:
         return seen
     waits = {*rows, *(one.path for one in repo.drift())}
@@ -235,6 +215,34 @@ def _settle_file(
         if name in facts:
             found.notices.append(f"{seen.place.path}: {words.format(' and '.join(facts[name]))}")
     return seen if render(after) == seen.text else _rewrite(repo, seen, after)
+
+
+def _take_whole(
+    repo: EntityRepository, seen: FileContent, state: FileState | None, found: Observations, of: Mapping[str, Any]
+) -> FileContent | None:
+    """Records a file whose text no event holds; returns it, None where there is none. Raises `DocumentProblem`."""
+    place = seen.place
+    # No event tells of it: a person's, or from a backup. Or a removal took the text of an event that came later
+    # from another machine: the file says what is left.
+    if state is None and seen.is_gone:
+        return None
+    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+    fields = seen.document.fields if seen.document is not None else wanted
+    foreign = next((key for key, value in wanted.items() if fields.get(key) != value), None)
+    if state is not None and (seen.document is None or foreign is not None):
+        hint = "a maintainer decides which counts: the file or its events"
+        raise DocumentProblem("events-incomplete", "its events do not contain the whole file", hint)
+    if seen.problem is not None:
+        raise seen.problem
+    if foreign is not None:
+        raise DocumentProblem("identity-changed", f"`{foreign}` is not that of its folder", "correct the field")
+    text = {replay.WHOLE: seen.text}
+    if state is None:
+        repo.append(repo.event("human_edit", "person", text=text, left=seen.text_hash, **of))
+        found.edited.append(seen.place.path)
+    else:
+        repo.append(repo.event("restate", "observer", text=text, left=seen.text_hash, **of))
+    return seen
 
 
 def _rewrite(repo: EntityRepository, seen: FileContent, document: EntityDocument) -> FileContent | None:

@@ -195,16 +195,7 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
             rank=ranked, project=scope, path=view.path or None, place=(not line.is_pinned, by_agent, *ranked)
         )
         promoted = seen.dreamed.get(view.id)
-        if promoted is not None:
-            swept = iso(promoted.at_us)
-            why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
-            line = line._replace(
-                section="dreamed",
-                text=f"{_PREFIXES.get(view.kind, '')}{says} {why}",
-                group="" if line.is_pinned else f"### {swept[:10]} {swept[11:16]} UTC",
-                place=(not line.is_pinned, -promoted.at_us, -promoted.score, view.id),
-            )
-        lines.append(line)
+        lines.append(line if promoted is None else _show_promoted(line, view, says, promoted))
     lines += (make("person", "people", one.id, one.updated_us, entity_line(one), kept=True) for one in seen.entities)
     # Each thread is followed by the next steps of its project.
     ordered = dict.fromkeys(one.project for one in sorted(threads, key=lambda one: one.rank) if not one.is_pinned)
@@ -215,6 +206,17 @@ def candidates(seen: BoardInputs, now_us: int, own: Collection[str] | None = Non
         else one
         for one in lines
     ]
+
+
+def _show_promoted(line: Line, view: StatementView, says: str, promoted: DreamedView) -> Line:
+    swept = iso(promoted.at_us)
+    why = f"_(score={promoted.score:.2f}, hits={promoted.hits}, days={promoted.days})_"  # as specified
+    return line._replace(
+        section="dreamed",
+        text=f"{_PREFIXES.get(view.kind, '')}{says} {why}",
+        group="" if line.is_pinned else f"### {swept[:10]} {swept[11:16]} UTC",
+        place=(not line.is_pinned, -promoted.at_us, -promoted.score, view.id),
+    )
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:

@@ -160,24 +160,31 @@ def plan(
             result.judged.append(Judgement(path, "ignored", code, _describe_ignored(code), signature))
     result.scanned = len(snapshot.files)
     result.unchanged = unchanged
-    for path, what in snapshot.odd.items():
-        folder, _, name = path.rpartition("/")
-        if what == STRANGE_NAME:
-            result.scanned += 1
-            result.judged.append(Judgement(path, "ignored", "foreign-name", f"a {what}", None))
-        elif folder == MEMORY and artifact_name(name) is not None:
-            ours += 1
-            result.scanned += 1
-            result.read.append(path)
-        elif folder == MEMORY and what == "symlink":
-            result.scanned += 1
-            result.judged.append(Judgement(path, "ignored", "foreign-name", "a symlink; it is not followed", None))
+    ours += _plan_odd(snapshot.odd, result)
     candidates = known if snapshot.everything else [path for path in snapshot.asked if path in known]
     present = snapshot.files.keys() | snapshot.odd.keys()
     result.gone = sorted(path for path in candidates if path not in present)
     if halts:
         result.cliff = _cliff(snapshot, known, result, ours, covered_rows, indexed)
     return result
+
+
+def _plan_odd(odd: Mapping[str, str], result: Plan) -> int:
+    """Sorts what is no plain file; returns how many of them stand in the place of an artifact."""
+    ours = 0
+    for path, what in odd.items():
+        folder, _, name = path.rpartition("/")
+        is_ours = what != STRANGE_NAME and folder == MEMORY and artifact_name(name) is not None
+        if is_ours:
+            ours += 1
+            result.read.append(path)
+        elif what == STRANGE_NAME or (folder == MEMORY and what == "symlink"):
+            message = "a symlink; it is not followed" if what == "symlink" else f"a {what}"
+            result.judged.append(Judgement(path, "ignored", "foreign-name", message, None))
+        else:
+            continue
+        result.scanned += 1
+    return ours
 
 
 def _cliff(
@@ -231,14 +238,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         return _judge_copy(path, found, judging)
     seal = judging.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
     if isinstance(found, Trouble):
-        settled = found.code in ("not-a-file", "too-large", "unreadable")
-        if settled and judging.tombstones and judging.tombstones.cover(name.token, None, None):
-            return _judge_tombstoned(path, found.signature)
-        if found.code == "not-a-file" and seal is not None:
-            message = f"something else was put in the place of the sealed file: {found.message}"
-            return _add_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, judging)
-        code = found.code if settled else "unreadable"
-        return _add_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
+        return _judge_trouble(path, name.token, found, seal, judging)
     try:
         source = open_source(found.raw)
         artifact = read_artifact(name.kind, read(source.head))
@@ -285,17 +285,10 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         )  # fmt: skip
     row, row_notes = _row(path, name, artifact, body, judging)
     return Judgement(
-        path,
-        "indexed",
-        signature=found.signature,
-        notes=(*notes, *_link_notes(artifact, body), *row_notes),
-        row=row,
-        seal=new_seal,
-        raw=found.raw if new_seal is not None else None,
+        path, "indexed", signature=found.signature, notes=(*notes, *_link_notes(artifact, body), *row_notes), row=row,
+        seal=new_seal, raw=found.raw if new_seal is not None else None, found_sha256=file_sha, redacted=redacted,
         links=tuple((field_name, _link_target(_link_line(target))) for field_name, target in artifact.targets()),
-        found_sha256=file_sha,
-        redacted=redacted,
-    )
+    )  # fmt: skip
 
 
 def judge_bytes(path: str, raw: bytes, noise: NoiseRule, now_iso: str = "", seal: Seal | None = None) -> Judgement:
@@ -349,6 +342,18 @@ def judge_sealed(seal: Seal, judging: JudgeContext) -> Judgement | None:
         return None
     judgement = judge_bytes(seal.path, raw, judging.noise, seal.sealed_at)
     return judgement if judgement.row is not None else None
+
+
+def _judge_trouble(path: str, token: str, found: Trouble, seal: Seal | None, judging: JudgeContext) -> Judgement:
+    """Judges an artifact's path that cannot be read; of a sealed one the index keeps what was sealed."""
+    settled = found.code in ("not-a-file", "too-large", "unreadable")
+    if settled and judging.tombstones and judging.tombstones.cover(token, None, None):
+        return _judge_tombstoned(path, found.signature)
+    if found.code == "not-a-file" and seal is not None:
+        message = f"something else was put in the place of the sealed file: {found.message}"
+        return _add_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, judging)
+    code = found.code if settled else "unreadable"
+    return _add_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
 
 
 def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
@@ -542,30 +547,13 @@ def _row(
         noise = HEADLESS
     if judging.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness):
         noise = 1
+    began, ended, at = artifact.started_at, artifact.ended_at, artifact.captured_at
     row = Row(
-        artifact.agent_id,
-        path,
-        text_sha256(body) if manifest else artifact.content_sha256 or "",
-        name.kind,
-        session_id,
-        key,
-        name.token,
-        project,
-        harness,
-        artifact.captured_at.text,
-        artifact.started_at.text if artifact.started_at else None,
-        artifact.ended_at.text if artifact.ended_at else None,
-        shown_path,
-        node,
-        sentence,
-        artifact.memory_sentence_quality,
-        shown,
-        content,
-        artifact.captured_at.micros,
-        (artifact.ended_at or artifact.captured_at).micros,
-        noise,
-        shown_refs if manifest else None,
-        artifact.revision if manifest else None,
-        *repository,
-    )
+        artifact.agent_id, path, text_sha256(body) if manifest else artifact.content_sha256 or "", name.kind,
+        session_id, key, name.token, project, harness,
+        at.text, began.text if began else None, ended.text if ended else None,
+        shown_path, node, sentence, artifact.memory_sentence_quality, shown, content,
+        at.micros, (ended or at).micros, noise,
+        shown_refs if manifest else None, artifact.revision if manifest else None, *repository,
+    )  # fmt: skip
     return row, notes
