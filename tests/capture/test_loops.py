@@ -183,6 +183,7 @@ def test_equal_prompts_that_are_no_copies_are_all_kept(vault, home):
         talk.idle()
     assert import_(vault, "claude-code")["sessions"] == 3
     said_once(vault, *(f"worker{number}word" for number in range(3)))
+    assert "\n".join(segments(vault)).count("Check the queue of") == 3
 
 
 def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
