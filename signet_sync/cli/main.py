@@ -112,9 +112,11 @@ class Context:
             require_index(self.place())
         settings, database = settings or self.settings(), self.chosen_database
         with open_to_write(self.root, settings, database=database, touch_nothing=touch_nothing) as workspace:
-            yield workspace
-            for event in workspace.events:
-                self.say(event)
+            try:
+                yield workspace
+            finally:
+                for event in workspace.events:
+                    self.say(event)
 
     def place(self, *, anyway: bool = False) -> IndexPlace:
         """Returns where the workspace and its index are, for reading; `anyway` as in `settings`."""

@@ -195,6 +195,7 @@ class Acting:
                 if plan.reason == "required" and not sanitize_line(words):
                     raise UsageError("the reason is empty")
                 result = plan.do(workspace, words, check_again)
+                result = replace(result, sentences=[*result.sentences, *map("{}.".format, workspace.events)])
             except ChangedMeanwhile:
                 return self._confirmation(name, request, target, words, _CHANGED, 409)
             except SignetSyncError as error:

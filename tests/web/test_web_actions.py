@@ -221,7 +221,9 @@ def test_a_memory_is_pinned_unpinned_and_forgotten(vault: Vault) -> None:
     assert "no pin" in Form(someone, "mark", handle=memory, status="unpinned").send().text
     form = Form(someone, "forget", memory=memory)
     assert "Deploys happen on Tuesdays &lt;/title&gt;" in form.page.text
-    assert "Forgotten" in form.send().text
+    (vault / "MEMORY.md").write_text(vault.page().replace("# Working Memory", "# My own words"))
+    done = form.send().text
+    assert "Forgotten" in done and "its previous content is kept as MEMORY.user-" in done
     assert vault.rows("select count(*) from memories where id = ?", memory) == [(0,)]
     assert "Deploys happen" not in vault.page()
 
