@@ -247,6 +247,6 @@ def _discard(root: str, folder: state_dir.StateFolder, done: Parts) -> None:
     for path in (f"{OWN}/.gitignore", WORKSPACE_ID):
         writing.unlink(root, path)
     for path in (TEMPORARY, OWN):
-        writing.remove_empty_folders(root, path, "")
+        writing.remove_empty_folders(root, path)
     if files.status_of(root, OWN) is not None:
         done.notes.append(f"{OWN}/ holds files that are not ours, and stays")

@@ -153,7 +153,7 @@ def withdraw(workspace: Workspace, path: str) -> None:
         rest = managed_block.drop_block(found.raw)
         if rest is None:
             saved = not writing.retract(workspace.root, path, found.raw)
-            writing.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
+            writing.remove_empty_folders(workspace.root, path.rpartition("/")[0])
         else:
             saved = rest != found.raw and writing.replace(workspace.root, path, rest, found.raw).displaced is not None
         if saved:

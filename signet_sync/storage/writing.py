@@ -383,9 +383,9 @@ def unlink(root: str, path: str) -> None:
         sync_descriptor(descriptor)
 
 
-def remove_empty_folders(root: str, path: str, stop: str) -> None:
-    """Removes a folder and its empty parents below (not including) `stop`."""
-    while path and path != stop:
+def remove_empty_folders(root: str, path: str) -> None:
+    """Removes a folder and its parents, as far as they are empty."""
+    while path:
         where, name = split_path(path)
         try:
             with folder(root, where) as descriptor:

@@ -72,8 +72,9 @@ def put(root: str, tombstone: Tombstone) -> str:
     """
     if tombstone_file_name(*tombstone.key) in files.list_names(root, LIFTED, ""):
         writing.unlink(root, path_of(*tombstone.key, LIFTED))
-        writing.remove_empty_folders(root, LIFTED, TOMBSTONES)
-    return _put(root, path_of(*tombstone.key), text_of(tombstone))
+    path = _put(root, path_of(*tombstone.key), text_of(tombstone))
+    writing.remove_empty_folders(root, LIFTED)
+    return path
 
 
 def lift(root: str, tombstone: Tombstone, rest: Tombstone | None) -> None:

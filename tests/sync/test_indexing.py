@@ -61,7 +61,7 @@ class Killed(BaseException):
 def test_a_first_index_answers_before_it_is_complete_and_goes_on_when_it_was_killed(tmp_path, monkeypatch, lost):
     """Killed while it reads the second part; the next pass reads only what is left, as if it had not been killed."""
     vault = Vault(tmp_path / "vault")
-    for number in range(1, 11):
+    for number in (4, 9, 7, 10, 1, 2, 6, 3, 8, 5):  # no order in which a file system might list them
         vault.session(number)
     if lost != "nothing":
         vault.reindex()

@@ -8,9 +8,10 @@ import pytest
 from artifacts_fixture import stone
 
 from signet_sync.formats.artifact import Tombstone
+from signet_sync.formats.frontmatter import HEAD_LIMIT, parse
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.sync.planner import judge_tombstone
-from signet_sync.sync.tombstones import decide, path_of
+from signet_sync.sync.tombstones import decide, path_of, text_of
 
 NOW = "2026-04-02T08:00:00.000Z"
 WHOLE, LATER = stone(), stone(removed_at="2026-04-01T08:00:00.000Z")
@@ -69,6 +70,11 @@ def test_what_is_in_force(name):
     assert found.news == ([case.in_force] if case.news else []) and found.narrower is case.narrower
     assert bool(found.lifted) is case.lets_go and not found.unreadable
     assert bool(found.joined) is bool(case.copies and case.in_force)
+
+
+def test_a_removal_of_more_files_than_a_tombstone_can_name_works_without_their_names():
+    many = WHOLE.replace(removed_paths=tuple(f"memory/{number:09d}.md" for number in range(HEAD_LIMIT // 20)))
+    assert Tombstone.read(parse(text_of(many)).fields) == WHOLE
 
 
 @pytest.mark.parametrize("lifted", [None, WHOLE, stone(removed_at="2026-04-09T08:00:00.000Z")])

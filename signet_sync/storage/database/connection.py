@@ -258,8 +258,7 @@ class Database:
             for _, index, unique, origin, _ in list(self.execute(f"pragma index_list({table})")):
                 columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
                 name = table if clustered and origin == "pk" else index
-                if not table.startswith("sqlite_"):
-                    rows.append((table, name, index_statistics(columns, unique=bool(unique))))
+                rows.append((table, name, index_statistics(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
         self.execute("analyze sqlite_schema")  # loads them
 

@@ -166,7 +166,7 @@ def find_doubled(database: Database, sessions: Iterable[tuple[str, str, str]]) -
     found = {(*row,) for row in database.execute(_ENDED, (json.dumps(endings),))} if endings else set()
     for agent_id, token, session_id in wanted:
         tokens = captured.get((agent_id, session_id), {})
-        if len(tokens) < 2 or token not in tokens:
+        if token not in tokens:
             continue
         harness, *own = tokens[token]
         others = ((*rest, other) for other, (theirs, *rest) in tokens.items() if other != token and theirs == harness)
