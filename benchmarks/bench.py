@@ -537,7 +537,7 @@ class Bench:
 
 def time_steps(where: str, database: str) -> dict[str, float]:
     """Makes a first pass in this process; returns what its steps took of a processor, by name."""
-    from signet_sync.app.workspace import opened
+    from signet_sync.app.workspace import open_to_write
     from signet_sync.settings.model import Settings
     from signet_sync.storage.locations import now_us
     from signet_sync.sync import engine, reading
@@ -558,7 +558,7 @@ def time_steps(where: str, database: str) -> dict[str, float]:
 
     time_in(reading, "judge_and_pack", "reading")
     time_in(reading, "write_verdicts", "rows and full text")
-    with opened(where, Settings(), database=database) as workspace:
+    with open_to_write(where, Settings(), database=database) as workspace:
         for deriver in workspace.pipeline.derivers:
             time_in(deriver, "prepare", deriver.name)
             time_in(deriver, "update", deriver.name)

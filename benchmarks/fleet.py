@@ -26,7 +26,7 @@ from benchmarks.corpus import write_corpus
 from benchmarks.ground import BenchError, Ground, machine, percentile, python
 from signet_sync.fleet import query
 from signet_sync.fleet.share import share_of
-from signet_sync.fleet.tables import TABLES, packed
+from signet_sync.fleet.tables import TABLES, pack_rows
 
 PARTS = ("share", "search", "killed", "states", "removal", "ray")
 
@@ -91,7 +91,7 @@ def multiply(place: Path, count: int) -> None:
             values = [tuple(row.values())[1:] for row in changed]
             target = place / table / f"share={commit['share']}" / f"{commit[table]}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(packed(table, commit[table], values))
+            target.write_bytes(pack_rows(table, commit[table], values))
         commit["workspace"] = f"copy {number}"
         (place / "shares" / f"{commit['share']}.json").write_text(json.dumps(commit))
 
@@ -100,7 +100,7 @@ def search(ground: Ground, shares: int) -> Iterator[str]:
     """Asks for two words of a session's sentence, each time others."""
     place = ground.path("tables")
     multiply(Path(place), shares)
-    _, (_, rows) = query.answered([place], "select sentence from sessions where length(sentence) > 40", {})
+    _, (_, rows) = query.ask_shares([place], "select sentence from sessions where length(sentence) > 40", {})
     chance, taken, spent = random.Random(1), [], []
     for (sentence,) in chance.sample(rows, 40):
         words = " ".join(chance.sample([word.strip(".,") for word in sentence.split() if len(word) > 6], 2))

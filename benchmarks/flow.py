@@ -167,7 +167,7 @@ def files(root: str) -> dict[str, int]:
 
 def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measured]:
     """Ends sessions of a size in this process; gives what was measured so far after each run, the first left out."""
-    from signet_sync.app.workspace import opened
+    from signet_sync.app.workspace import open_to_write
     from signet_sync.sessions import operations as sessions_operations
     from signet_sync.sessions.input import session_input
     from signet_sync.settings.model import Settings
@@ -180,7 +180,7 @@ def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measu
         watch.journalled.clear()
         os.sync()
         started = time.perf_counter()
-        with opened(root, Settings()) as workspace:
+        with open_to_write(root, Settings()) as workspace:
             now_us = time.time_ns() // 1000
             sessions_operations.write(workspace, session_input(told, now_us=now_us), now_us=now_us)
             whole = time.perf_counter() - started

@@ -100,7 +100,7 @@ def _summaries(count: int, after_ms: int) -> list[dict[str, str]]:
 def time_changes(where: str, database: str) -> list[tuple[float, float]]:
     """Times passes over one new summary, in a process that is there, each beside the straight line for a file."""
     from benchmarks.baseline import index
-    from signet_sync.app.workspace import opened
+    from signet_sync.app.workspace import open_to_write
     from signet_sync.settings.model import Settings
     from signet_sync.storage.locations import now_us
     from signet_sync.sync.engine import run_pass
@@ -111,7 +111,7 @@ def time_changes(where: str, database: str) -> list[tuple[float, float]]:
     os.mkdir(os.path.join(few, "memory"))
     for files in summaries:
         corpus.write_files(few, files)
-    with opened(where, Settings(), database=database) as workspace:
+    with open_to_write(where, Settings(), database=database) as workspace:
         run_pass(workspace, Request(now_us=now_us()))
         for number, files in enumerate(summaries):
             began = time.process_time()

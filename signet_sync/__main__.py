@@ -13,7 +13,7 @@ def main() -> None:
     # Modules make objects that stay: looking for cycles among them took a tenth of a command.
     gc.set_threshold(200_000)
     if sys.platform == "win32":
-        sys.exit(_not_here(arguments))
+        sys.exit(_refuse_windows(arguments))
     if _is_hook(arguments):
         # Ctrl-C ends the person's session; the hook still has to record that end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -39,7 +39,7 @@ def _leave(code: int) -> None:
     sys.exit(code)
 
 
-def _not_here(arguments: list[str]) -> int:
+def _refuse_windows(arguments: list[str]) -> int:
     """Reports, before importing more, that Windows is not supported; a hook exits with 0, for Gemini CLI with JSON."""
     if _is_hook(arguments):
         if "gemini" in arguments:

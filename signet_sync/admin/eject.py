@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from signet_sync.admin import hooks_install
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture import intake, spool
 from signet_sync.capture.harnesses import registry
 from signet_sync.capture.worker import due
@@ -171,7 +171,7 @@ def _write_what_waits(
         with state_dir.intake_lock(folder, _WORKER):
             pass
     if os.path.exists(database or folder.database):
-        with opened(root, settings, database=database) as workspace:
+        with open_to_write(root, settings, database=database) as workspace:
             _last_pass(workspace, now_us)
 
 

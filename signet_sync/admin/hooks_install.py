@@ -109,7 +109,7 @@ def conditions(root: str, names: Iterable[str]) -> list[Condition]:
     return [registry.settings(name).condition(program, os.environ) for name in names]
 
 
-def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
+def count_transcripts(path: str) -> dict[str, tuple[int, str]]:
     """Returns how many transcripts of a harness were read, and when the last one (ISO 8601), as the index has it."""
     with (
         suppress(FileNotFoundError, DatabaseError, apsw.Error),

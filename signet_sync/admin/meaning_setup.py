@@ -77,7 +77,7 @@ def folder_of(chosen: str) -> str:
     return os.path.join(base(), "models", LOCAL[chosen]) if chosen in LOCAL else chosen
 
 
-def lost(chosen: str) -> list[File]:
+def find_lost(chosen: str) -> list[File]:
     """Returns the files that are missing, or not what was published."""
     wanted = PUBLISHED[chosen].files if chosen in PUBLISHED else (File(_MODEL), File(_TOKENS))
     return [one for one in wanted if not _is_whole(one, folder_of(chosen))]

@@ -48,7 +48,7 @@ class Liveness(NamedTuple):
         return "unknown" if self.shut else "stopped"
 
     @property
-    def responding(self) -> bool | None:
+    def is_responding(self) -> bool | None:
         """Returns whether its heartbeat is recent; None if it does not run."""
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
@@ -90,7 +90,7 @@ def status_document(place: "IndexPlace") -> dict[str, Any]:
         "trouble": live.get("trouble") or why or None,
         "set_aside": [os.path.basename(name) for name in list_set_aside(path)],  # `doctor` names the remedy
         "stale_heartbeat": life.has_heartbeat and not life.running,
-        "responding": life.responding,
+        "responding": life.is_responding,
         "version": live.get("version"),
     }
 

@@ -125,7 +125,7 @@ class Answers(threading.Thread):
 
     def _done(self, name: str, agent: str, command: str, anyway: bool, given: dict[str, Any]) -> dict[str, Any]:
         from signet_sync.app.operations import OPERATIONS  # once somebody asks
-        from signet_sync.app.workspace import opened
+        from signet_sync.app.workspace import open_to_write
         from signet_sync.settings import model
         from signet_sync.sync.read_only import IndexPlace
 
@@ -136,7 +136,7 @@ class Answers(threading.Thread):
             remarks.extend(map(str, said))
             return found
 
-        place = IndexPlace(self.root, None, settings, lambda words: command + words, opened)
+        place = IndexPlace(self.root, None, settings, lambda words: command + words, open_to_write)
         try:
             return {"answer": OPERATIONS[name](place, agent, **given), "remarks": remarks}
         except SignetSyncError as error:

@@ -45,7 +45,7 @@ def run_hook(arguments: list[str]) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
     payload = read_stdin()
     if is_moment(payload):  # only the agent is asked
-        with no_longer_than(MOMENT):
+        with limit_time(MOMENT):
             return ask(arguments, payload) or 0
     if (code := ask(arguments, payload)) is not None:
         return code
@@ -111,7 +111,7 @@ def is_moment(payload: bytes | bytearray) -> bool:
 
 
 @contextmanager
-def no_longer_than(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """Ends this process without a word if what is done takes longer, whatever it waits for: a disk may hang, too."""
     import _thread
 

@@ -49,8 +49,8 @@ Installation = tuple[int, int, int, int]
 class Daemon:
     """Runs until SIGTERM, SIGINT or SIGHUP; changed settings are read again, and a full pass follows them.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `ours` (see
-    `installed`), it ends with `EXIT_CODE` when another signet-sync was installed and its service manager will start it.
+    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `ours` (of
+    `identify_installation`), it ends with `EXIT_CODE` when another signet-sync was installed, to be started again.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Daemon:
 
     def _check_upgrade(self) -> None:
         """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
-        if self.ours is not None and installed() not in (self.ours, None):
+        if self.ours is not None and identify_installation() not in (self.ours, None):
             logger.info("another signet-sync is installed now; the agent ends to be restarted as that")
             self._exit_code = EXIT_CODE
             self._stopping = True
@@ -387,7 +387,7 @@ def load_all() -> None:
                     import_module(module.name)
 
 
-def installed() -> Installation | None:
+def identify_installation() -> Installation | None:
     """Identifies what is installed, by a file that an installer replaces; None while it is being removed."""
     try:
         status = os.stat(signet_sync.__file__)

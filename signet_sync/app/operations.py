@@ -48,7 +48,7 @@ def recall(
     with open_index(place) as database:
         beside = _harness_files(place, database, agent) if project is None and not shared else ()
         hits = recall_operations.recall(database, query, within, limit=limit, beside=beside)
-        unknown = "" if hits else _unknown(database, agent)
+        unknown = "" if hits else _explain_unknown(database, agent)
     if counted:
         recall_operations.count_hits(place, agent, query, hits, now_us)
     return {"hits": [hit._asdict() for hit in hits], "unknown": unknown}
@@ -86,11 +86,11 @@ def find_files(
             files = find_transcripts(database, within, commit=commit, file=file, limit=limit)
         else:
             files = files_with(database, query, within, limit=limit)
-        unknown = "" if files else _unknown(database, agent)
+        unknown = "" if files else _explain_unknown(database, agent)
     return {"files": [file._asdict() for file in files], "unknown": unknown}
 
 
-def _unknown(database: Database, agent: str) -> str:
+def _explain_unknown(database: Database, agent: str) -> str:
     error = counts.make_unknown_error(database, agent)
     return "" if error is None else f"{error.message} — {error.hint}"
 

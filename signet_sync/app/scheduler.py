@@ -147,7 +147,7 @@ class Scheduler:
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
         """Returns the reported paths without those that we wrote; all of them if that cannot be decided now."""
         try:
-            changed = not_written_by_us(self.workspace, heard)
+            changed = drop_own_writes(self.workspace, heard)
         except (OSError, SignetSyncError, apsw.Error):
             return heard
         if any(path.startswith(f"{MEMORY}/") for path in heard - changed):
@@ -306,7 +306,7 @@ class Scheduler:
         self._run(self._request(paths, confirmed))
 
     def _request(self, paths: frozenset[str] | None, confirmed: frozenset[str] = frozenset()) -> Request:
-        def working(_done: int, of: int) -> None:
+        def note_progress(_done: int, of: int) -> None:
             if of > BIG_BATCH:
                 self.heartbeat.set_state("reconciling")
             self._alive()
@@ -316,7 +316,7 @@ class Scheduler:
             paths=paths,
             settle_seconds=self.workspace.settings.settle_seconds,
             confirmed=confirmed,
-            progress=working,
+            progress=note_progress,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
             since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
@@ -417,7 +417,7 @@ def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     return frozenset(vault)
 
 
-def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
+def drop_own_writes(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
     """Returns the reported paths, except pages and manifests that are as we left them.
 
     The same signature means the same bytes, as in every pass: a pass over such a path would write nothing.

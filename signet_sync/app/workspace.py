@@ -62,7 +62,7 @@ PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)
 
 
 @contextmanager
-def opened(
+def open_to_write(
     root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
 ) -> Iterator[Workspace]:
     """Opens a workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`.

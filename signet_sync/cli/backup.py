@@ -44,7 +44,7 @@ def create(context: Context, file: str | None) -> None:
     It contains the memories of all agents, private ones included, and the sealed text of every artifact, unencrypted:
     keep it in a safe place. A later removal cannot reach it, but restoring it leaves out what was removed since.
     """
-    with context.opened(lasting=True) as workspace:
+    with context.open_workspace(lasting=True) as workspace:
         path, rows = backup_operations.create(workspace, file, context.now_us)
     size = os.path.getsize(path)
     shown = f"wrote {path} ({human(size)}): {_count_rows(rows) or 'no rows yet'}"
@@ -88,7 +88,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)
     if replace:
-        with incoming.read_backup(path) as rows, context.opened(lasting=True) as workspace:
+        with incoming.read_backup(path) as rows, context.open_workspace(lasting=True) as workspace:
             if gone := incoming.others(workspace, rows):
                 what = count_noun(len(gone), "memory that is not in it", "memories that are not in it")
                 context.confirm(f"take out {what}?", yes=yes)
@@ -98,7 +98,7 @@ def restore(context: Context, source: str | None, replace: bool, yes: bool) -> N
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {count_noun(count, 'invalid row')} of {table} left out")
         contains = incoming.count_rows(rows.rows)
-        with context.opened(lasting=True) as workspace:
+        with context.open_workspace(lasting=True) as workspace:
             incoming.drop_removed(workspace, rows, context.now_us)
             if rows.workspace and rows.workspace != workspace.state.key:
                 context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
@@ -150,7 +150,7 @@ def checkpoint(context: Context, note: tuple[str, ...]) -> int:
 
     Exit 0 if there is nothing to commit, 2 if the history is off or must not be written to.
     """
-    with context.opened() as workspace:
+    with context.open_workspace() as workspace:
         done = history_operations.checkpoint(workspace, context.agent, " ".join(note), context.now_us)
     context.say(done.hint)
     context.answer(done.document(), lambda: _show_checkpoint(done))
@@ -204,7 +204,7 @@ def forget(context: Context, yes: bool) -> int:
     others, branches, tags and remotes are listed and nothing is deleted; --yes deletes them, too. Copies that you
     pushed or cloned are yours to clean.
     """
-    with context.opened() as workspace:
+    with context.open_workspace() as workspace:
         if not yes:
             history_operations.refuse_others(workspace)
         context.confirm("delete every commit of the history for good?", yes=yes)
@@ -222,7 +222,7 @@ def forget(context: Context, yes: bool) -> int:
 @command(of=history, name="close-sessions", hidden=True)
 def close_sessions(context: Context) -> int:
     """Commit sessions that ended and memories that were promoted since the last time; the agent calls this."""
-    with context.opened() as workspace:
+    with context.open_workspace() as workspace:
         commits = [
             act(workspace, now_us()) for act in (history_operations.commit_promotions, history_operations.commit_ends)
         ]

@@ -129,8 +129,8 @@ def restore(context: Context, paths: tuple[str, ...], everything: bool, yes: boo
 
     if bool(paths) + everything + accepted != 1:
         raise click.UsageError("give PATHs or --all, or --accepted")
-    ask = _asking(context, "restore {} to the sealed content", yes or len(paths) == 1)
-    with context.opened() as workspace:
+    ask = _make_question(context, "restore {} to the sealed content", yes or len(paths) == 1)
+    with context.open_workspace() as workspace:
         settled = operations.restore(workspace, paths, context.now_us, ask, accepted=accepted)
     return _answer_settled(context, settled, "restored", {})
 
@@ -149,13 +149,13 @@ def accept(context: Context, paths: tuple[str, ...], everything: bool, yes: bool
 
     if bool(paths) == everything:
         raise click.UsageError("give PATHs or --all")
-    ask = _asking(context, "accept {} as they are", yes or len(paths) == 1)
-    with context.opened() as workspace:
+    ask = _make_question(context, "accept {} as they are", yes or len(paths) == 1)
+    with context.open_workspace() as workspace:
         settled = operations.accept(workspace, paths, reason, context.now_us, ask)
     return _answer_settled(context, settled, "accepted", {"reason": reason})
 
 
-def _asking(context: Context, question: str, yes: bool) -> Callable[[int], None]:
+def _make_question(context: Context, question: str, yes: bool) -> Callable[[int], None]:
     return lambda count: context.confirm(f"{question.format(count_noun(count, 'file'))}?", yes=yes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, working_directory
+from signet_sync.cli.main import Context, find_working_directory
 from signet_sync.cli.parsing import OfWorkspace, command
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
@@ -57,7 +57,7 @@ def context(context: Context, scope: str, project: str | None, last: str | None)
         _answer_last(context, last)
         return
     shared = scope == "shared"
-    given = os.path.expanduser(project) if project else working_directory()
+    given = os.path.expanduser(project) if project else find_working_directory()
     found = context.ask(
         "context",
         shared=shared,
@@ -140,7 +140,7 @@ def render(context: Context) -> None:
     from signet_sync.pages.stage import compose_page  # the pass, which no context needs
     from signet_sync.sync.store import counts
 
-    with context.opened(touch_nothing=True) as workspace:
+    with context.open_workspace(touch_nothing=True) as workspace:
         known = counts.agents(workspace.database)
         if context.agent not in known:
             hint = f"known agents: {', '.join(known) or 'none yet; run signet-sync reindex'}"

@@ -52,7 +52,7 @@ def _who_types() -> Actor:
     return "person" if sys.stdin.isatty() and not any(map(os.environ.get, _HARNESS)) else "agent"
 
 
-def _writing(
+def _write_command(
     short_help: str, *, actor: Actor | Callable[[], Actor] = _who_types, name: str | None = None
 ) -> Callable[[Callable[..., _Call]], click.Command]:
     """Makes a function that chooses an operation a command which executes it; `actor` is who does it by default."""
@@ -62,7 +62,7 @@ def _writing(
         @wraps(choose)
         def act(context: Context, actor: Actor, key: str | None, **own: Any) -> None:
             title, operation, given, named = choose(**own)
-            with context.opened(lasting=True) as workspace:
+            with context.open_workspace(lasting=True) as workspace:
                 done = operation(workspace, context.agent, *given, **named, actor=actor, now_us=context.now_us, key=key)
 
             def show() -> None:
@@ -114,7 +114,7 @@ def _writes_section(function: Callable[..., _Call]) -> Callable[..., _Call]:
 _reason = click.option("--reason", metavar="R", help="Why.")
 
 
-@_writing("Create an entity.")
+@_write_command("Create an entity.")
 @click.argument("kind", type=_KIND)
 @click.argument("name")
 @click.option("--type", "relation", metavar="T", help="The type of a relationship: reviews, protects, polarized …")
@@ -190,7 +190,7 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").split("\n"))
 
 
-@_writing("Replace the text of a section.", name="set")
+@_write_command("Replace the text of a section.", name="set")
 @_writes_section
 @click.option("--reason", metavar="R", help="Why a section is emptied (--text '').")
 def set_(ref: str, section: str, text: str, **grounds: Any) -> _Call:
@@ -207,7 +207,7 @@ def set_(ref: str, section: str, text: str, **grounds: Any) -> _Call:
     return "proposed for" if grounds["propose"] else "set", operations.set_section, (ref, section, text), grounds
 
 
-@_writing("Add a paragraph to a section or an item to a list.")
+@_write_command("Add a paragraph to a section or an item to a list.")
 @_writes_section
 def append(ref: str, section: str, text: str, **grounds: Any) -> _Call:
     """Add a paragraph to a narrative section, or an item to a list.
@@ -223,7 +223,7 @@ def append(ref: str, section: str, text: str, **grounds: Any) -> _Call:
     return "proposed for" if grounds["propose"] else "added to", operations.append, (ref, section, text), grounds
 
 
-@_writing("Remove an item from a list, with a reason.")
+@_write_command("Remove an item from a list, with a reason.")
 @_ref
 @_section
 @click.argument("item")
@@ -233,7 +233,7 @@ def prune(ref: str, section: str, item: str, reason: str) -> _Call:
     return f"pruned {item} of", operations.prune, (ref, section, item), {"reason": reason}
 
 
-@_writing("Change the status of an entity.")
+@_write_command("Change the status of an entity.")
 @_ref
 @click.argument("status")
 @_reason
@@ -245,7 +245,7 @@ def status(ref: str, status: str, reason: str | None) -> _Call:
     return f"status is now {status}", operations.set_status, (ref, status), {"reason": reason}
 
 
-@_writing("Keep agents from writing a section, or let them again.", actor="person")
+@_write_command("Keep agents from writing a section, or let them again.", actor="person")
 @click.argument("how", metavar="pin|unpin|lock|unlock", type=click.Choice(["pin", "unpin", "lock", "unlock"]))
 @_ref
 @click.argument("section", required=False)
@@ -258,7 +258,7 @@ def protect(how: Literal["pin", "unpin", "lock", "unlock"], ref: str, section: s
     return done[how], partial(operations.guard, how), (ref, section), {}
 
 
-@_writing("Approve or reject a proposal.", actor="person")
+@_write_command("Approve or reject a proposal.", actor="person")
 @click.argument("how", metavar="approve|reject", type=click.Choice(["approve", "reject"]))
 @click.argument("proposal")
 @_reason
@@ -332,7 +332,7 @@ def show_source(context: Context, token: str) -> None:
     context.answer(document, show)
 
 
-@_writing("Take one edit back.")
+@_write_command("Take one edit back.")
 @click.argument("event")
 def undo(event: str) -> _Call:
     """Take one edit back: what it changed says again what it said before, and later edits stay.
@@ -363,7 +363,7 @@ def check(context: Context, ref: str | None, keep: Literal["file", "events"] | N
             raise click.UsageError("--keep needs an ID")
         _settle(context, ref, keep, yes=yes)
         return 0
-    with context.opened(lasting=True) as workspace:
+    with context.open_workspace(lasting=True) as workspace:
         found = queries.findings(workspace, context.agent, ref, now_us=context.now_us)
     document = {"ok": not found, "findings": [one.document() for one in found]}
     context.answer(document, lambda: _show_findings(found))
@@ -387,7 +387,7 @@ def _show_findings(found: Sequence[Finding]) -> None:
 
 
 def _settle(context: Context, ref: str, keep: Literal["file", "events"], *, yes: bool) -> None:
-    with context.opened(lasting=True) as workspace:
+    with context.open_workspace(lasting=True) as workspace:
         planned = maintenance.preview(workspace, context.agent, ref, keep, context.now_us)
         context.confirm(f"keep the {keep}?", yes=yes, listing=lambda: _show_plan(planned))
         done = maintenance.resolve(workspace, context.agent, ref, keep, actor="maintainer", now_us=context.now_us)

@@ -163,7 +163,7 @@ def status(context: Context, harness: str) -> None:
     A transcript is read when a session ends or compacts; if none is read after that, the hooks do not run.
     """
     names = list(registry.list_hooked()) if harness == hooks_install.AUTO else _choose_harnesses(harness)
-    read = hooks_install.transcripts_read(context.database_path())
+    read = hooks_install.count_transcripts(context.database_path())
     documents = []
     for condition in hooks_install.conditions(context.root, names):
         count, last = read.get(condition.harness, (0, None))

@@ -87,7 +87,7 @@ def bring(
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     propose = proposer(settings, os.environ)
-    with context.opened(settings=settings) as workspace, context.progress(harness) as advance:
+    with context.open_workspace(settings=settings) as workspace, context.progress(harness) as advance:
         done = intake.Intake(workspace, lambda: context.now_us, propose)
         with done.defer_pages():
             for number, source in enumerate(sources, 1):
@@ -119,7 +119,7 @@ def bring(
     }
 
 
-def waiting(context: Context, harness: str) -> tuple[list[TranscriptSource], int]:
+def find_unread(context: Context, harness: str) -> tuple[list[TranscriptSource], int]:
     """Returns the transcripts of a harness that `bring` would read; counts those it skips as they may still grow.
 
     Raises `SignetSyncError`, `OSError`.
@@ -139,7 +139,7 @@ def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:
     return now_us - source.mtime_ns // 1000 < idle * 1_000_000
 
 
-def not_taken(nothing: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
+def group_by_reason(nothing: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
     """Groups the files of which nothing is in the vault by the kind of their reason, whose numbers differ."""
     left = sorted((one for one in nothing if one["reason"] not in HELD), key=itemgetter("reason", "path"))
     return {kind: list(some) for kind, some in groupby(left, key=lambda one: one["reason"].partition(": ")[0])}
@@ -158,7 +158,7 @@ def _show_brought(document: dict[str, Any], path: str | None) -> None:
     )
     for reason, number in Counter(entry["reason"] for entry in nothing if entry["reason"] in HELD).most_common():
         click.echo(f"  {number:>5}  {reason}")
-    for kind, some in not_taken(nothing).items():
+    for kind, some in group_by_reason(nothing).items():
         click.echo(f"  {len(some):>5}  not taken, {kind}:")
         for one in some[:_SHOWN]:
             click.echo(f"         {display(one['path'])}{display(one['reason'].removeprefix(kind))}")
@@ -225,7 +225,7 @@ def migrate(context: Context, program: str, path: str | None, dry_run: bool, yes
         return _migrate_signet(context, path, dry_run, yes, accept_removals)
     if path is None:
         raise click.UsageError(f"migrate {program} needs a PATH")
-    with context.opened(touch_nothing=dry_run, lasting=not dry_run) as workspace:
+    with context.open_workspace(touch_nothing=dry_run, lasting=not dry_run) as workspace:
         found = claude_mem.migrate(workspace, path, context.now_us, write=not dry_run)
     context.answer(found.document(), lambda: _show_report(context, found))
     return 0
@@ -239,7 +239,7 @@ def _migrate_signet(context: Context, place: str | None, dry_run: bool, yes: boo
     def ask(number: int) -> None:
         context.confirm(f"Remove {count_noun(number, 'session')} that Signet removed?", yes=yes)
 
-    with context.opened(touch_nothing=dry_run, lasting=not dry_run) as workspace:
+    with context.open_workspace(touch_nothing=dry_run, lasting=not dry_run) as workspace:
         found = signet.migrate(
             workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
         )

@@ -46,7 +46,7 @@ class Context:
     def agent(self) -> str:
         """Returns the agent that is named, else that of the working directory, as a hook there decides it."""
         if self.agent_flag is None:
-            folder, places, rules = working_directory(), list[str](), ()
+            folder, places, rules = find_working_directory(), list[str](), ()
             if folder and has_settings(self.root):
                 from signet_sync.host.repository import resolve, views  # most workspaces set nothing
                 from signet_sync.settings import model
@@ -97,7 +97,7 @@ class Context:
             raise UsageError("this command needs a database file, not :memory:", hint=hint)
 
     @contextmanager
-    def opened(
+    def open_workspace(
         self, *, settings: Settings | None = None, touch_nothing: bool = False, lasting: bool = False
     ) -> Iterator[Workspace]:
         """Opens the workspace for a command that indexes, and prints the events that occurred during it.
@@ -217,10 +217,10 @@ class Context:
 
 
 def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
-    """Opens a workspace, as `app.workspace.opened` does."""
-    from signet_sync.app.workspace import opened  # loads the pass, which reading commands do without
+    """Opens a workspace, as the function of this name in `app.workspace` does."""
+    from signet_sync.app import workspace  # loads the pass, which reading commands do without
 
-    return opened(*given, **options)
+    return workspace.open_to_write(*given, **options)
 
 
 @click.group(
@@ -355,7 +355,7 @@ def _json(document: Any, *, indent: int | None = None) -> bytes:
     return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text).encode("utf-8", "backslashreplace")
 
 
-def working_directory() -> str | None:
+def find_working_directory() -> str | None:
     """Returns the folder in which the command was called; None if it was deleted."""
     try:
         return os.getcwd()

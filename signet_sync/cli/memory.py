@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, show_redactions, show_remedy, working_directory
+from signet_sync.cli.main import Context, find_working_directory, show_redactions, show_remedy
 from signet_sync.cli.parsing import Group, OfWorkspace, command, stdin_text
 from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.formats.timestamps import local_day
@@ -84,7 +84,7 @@ HANDLE is the id of a memory, statement or project, as MEMORY.md, recall and exp
 def remember(context: Context, text: tuple[str, ...], everywhere: bool, **given: Any) -> None:
     context.require_database_file()
     content = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
-    project = "" if everywhere else project_at(working_directory() or "")
+    project = "" if everywhere else project_at(find_working_directory() or "")
     done = context.ask("remember", text=content, project=project, **given, now_us=context.now_us)
     for event in done["events"]:
         context.say(event)
@@ -106,7 +106,7 @@ def remember(context: Context, text: tuple[str, ...], everywhere: bool, **given:
 def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
     from signet_sync.privacy import remove as forget_operations
 
-    with context.opened(lasting=True, touch_nothing=dry_run) as workspace:
+    with context.open_workspace(lasting=True, touch_nothing=dry_run) as workspace:
         found = forget_operations.require_memory(workspace.database, context.agent, memory)
         text = display(found.content)
         if dry_run:
@@ -160,7 +160,7 @@ def _add(name: str, said: Mark, help_text: str) -> None:
 
         status: Mark = "open" if undo else said
         keep = name == "keep"
-        with context.opened(lasting=True) as workspace:
+        with context.open_workspace(lasting=True) as workspace:
             done = pinning.mark(workspace, context.agent, handle, status, context.now_us, keep=keep)
         context.say(done.waiting)
         shown = "kept" if keep else pinning.IN_WORDS[done.status]
@@ -199,7 +199,7 @@ def pin(context: Context, handle: str | None, remove: bool) -> None:
 
         context.answer({"pins": found}, show)
         return
-    with context.opened(lasting=True) as workspace:
+    with context.open_workspace(lasting=True) as workspace:
         done = pinning.pin(workspace, context.agent, handle, context.now_us, remove=remove)
     context.say(done.waiting)
     changed, unchanged = ("unpinned", "was not pinned:") if remove else ("pinned", "already pinned:")
@@ -227,7 +227,7 @@ def dream(context: Context, dry_run: bool) -> None:
     context.require_database_file()
     if dry_run:
         require_index(context.place())
-    with context.opened() as workspace:
+    with context.open_workspace() as workspace:
         swept = memories_operations.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
         if swept.promoted and not dry_run:
             history_operations.close_dreams(workspace, context.now_us)

@@ -131,7 +131,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
     settings = context.settings(anyway=True)
     if may_ask_model(settings):
         context.log_to_person()
-    with context.opened(settings=settings) as workspace:
+    with context.open_workspace(settings=settings) as workspace:
         propose = proposer(settings, os.environ)
         answer = sessions_operations.write(workspace, given, now_us=context.now_us, propose=propose)
         if settings.history_enabled:
@@ -147,14 +147,14 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
 def take_spool(context: Context, sweep: bool, stay: bool) -> None:
     """Capture what hooks have spooled; the agent and the hooks call this."""
     from signet_sync import log  # with the parsers of harnesses: not for the end of a session
-    from signet_sync.app.daemon import installed
+    from signet_sync.app.daemon import identify_installation
     from signet_sync.capture import intake
     from signet_sync.capture.worker import rounds
     from signet_sync.history import operations as history_operations
 
-    ours = installed()
+    ours = identify_installation()
     for wanted in rounds() if stay else [sweep]:
-        if stay and installed() not in (ours, None):
+        if stay and identify_installation() not in (ours, None):
             return  # the agent starts the other version
         if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
             continue  # the workspace was ejected since this was started
@@ -206,6 +206,6 @@ def append(context: Context, key: str, session_id: str | None) -> None:
     # Read before anything is opened, because a harness may be slow.
     lines = enumerate(sys.stdin.buffer, 1)
     turns = [turn_of(line, number, now_us=context.now_us) for number, line in lines if not line.isspace()]
-    with context.opened(settings=context.settings(anyway=True)) as workspace:
+    with context.open_workspace(settings=context.settings(anyway=True)) as workspace:
         answer = live.append(workspace, turns, agent_id=context.agent, session_key=key, session_id=session_id)
     emit(answer)

@@ -57,7 +57,7 @@ def remove(
     from signet_sync.privacy import remove as removals
 
     redacting = quoting == "redact"
-    with context.opened(touch_nothing=dry_run) as workspace:
+    with context.open_workspace(touch_nothing=dry_run) as workspace:
         if undo:
             _lift(context, workspace, session, dry_run=dry_run)
             return 0
@@ -226,7 +226,7 @@ def redact(context: Context, name: str | None, everything: bool, reason: str | N
     reason = sanitize_line(reason or "") or None
     if reason is None and not dry_run:
         raise click.UsageError("--reason is required; it is kept with the file's seal")
-    with context.opened(touch_nothing=dry_run) as workspace:
+    with context.open_workspace(touch_nothing=dry_run) as workspace:
         if not dry_run:
             refresh(workspace, context.now_us, "redacted")
         paths = redactions.select_artifacts(workspace, context.agent, name)

@@ -75,12 +75,12 @@ def _show_change(done: ServiceChange) -> None:
 @command()
 def run(context: Context) -> int:
     """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
-    from signet_sync.app.daemon import Daemon, installed, is_restarted
+    from signet_sync.app.daemon import Daemon, identify_installation, is_restarted
 
     context.require_database_file()
     if os.path.exists(context.root) and not os.path.isdir(context.root):
         require_root(context.root)  # it waits for a missing one only
-    ours = installed() if is_restarted(os.environ) else None
+    ours = identify_installation() if is_restarted(os.environ) else None
     return Daemon(context.root, context.chosen_database, verbose=context.verbose > 0, ours=ours).run()
 
 

@@ -101,7 +101,7 @@ def _prepare_meaning(context: Context, chosen: str, *, yes: bool) -> None:
     if chosen not in LOCAL and not os.path.isabs(chosen):
         return
     meaning_setup.require_extra()
-    if chosen in LOCAL and (wanted := meaning_setup.lost(chosen)):
+    if chosen in LOCAL and (wanted := meaning_setup.find_lost(chosen)):
         published = meaning_setup.PUBLISHED[chosen]
         size = sum(one.size for one in wanted) / 1_000_000
         context.confirm(f"fetch {size:.0f} MB from {published.where} (licence {published.licence})?", yes=yes)

@@ -192,7 +192,7 @@ def _look_at_hooks(context: Context) -> Step:
 
 
 def _look_at_past(context: Context) -> Step:
-    counts = {name: import_.waiting(context, name) for name in transcripts.list_installed()}
+    counts = {name: import_.find_unread(context, name) for name in transcripts.list_installed()}
     waiting = {name: len(some) for name, (some, _) in counts.items() if some}
     border = _find_border([one for some, _ in counts.values() for one in some], context.now_us)
     again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
@@ -221,7 +221,7 @@ def _look_at_past(context: Context) -> Step:
         left = [
             f"{len(some)} of {name} not taken, {kind}"
             for name, one in done
-            for kind, some in import_.not_taken(one["nothing"]).items()
+            for kind, some in import_.group_by_reason(one["nothing"]).items()
         ]
         step.text = ", ".join(
             [f"{count_noun(taken, 'session')} imported", *([f"{held} here already"] if held else []), *left]

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint, place_of
-from signet_sync.fleet.places import answer, matches, opened, state_of
+from signet_sync.fleet.places import answer, matches, open_place, state_of
 from signet_sync.fleet.share import share_target
 from signet_sync.fleet.tables import Tables
 from signet_sync.integrity import check as integrity_check
@@ -39,7 +39,7 @@ _RAY_HERE = _RAY | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "
 _RAY_HERE["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
-def tried(function: Callable[[Any], Any], item: Any) -> tuple[Any, Exception | str | None]:
+def try_call(function: Callable[[Any], Any], item: Any) -> tuple[Any, Exception | str | None]:
     """Calls a function, in a worker; of an error that is not our own it gives the place, not the text."""
     try:
         return function(item), None
@@ -86,7 +86,7 @@ def _run_in_pool(function: Callable[[Any], Any], waiting: Iterator[Any], workers
             # One more for each worker, so that none waits for this process.
             for item in islice(waiting, 0 if suspects else 2 * workers - len(running)):
                 try:
-                    running[pool.submit(tried, function, item)] = item
+                    running[pool.submit(try_call, function, item)] = item
                 except BrokenProcessPool:
                     suspects.append(item)
             if not running:
@@ -137,7 +137,7 @@ def _run_on_ray(
             message = f"Ray does not start or cannot be reached: {type(error).__name__}"
             hint = "check --address and that the cluster runs, or leave out --engine"
             raise SignetSyncError(message, path=address, hint=hint, code="engine-unreachable") from error
-        work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(tried)
+        work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(try_call)
         running: dict[Any, Any] = {}
         while True:
             for item in islice(waiting, 2 * workers - len(running)):
@@ -166,7 +166,7 @@ _Progress = Callable[[int, int], None] | None  # how many are done, of how many
 def inspect(asked: tuple[str, int]) -> dict[str, Any]:
     """Returns the document of `check --json` of one workspace, at a time in microseconds; writes nothing."""
     workspace, now_us = asked
-    with opened(workspace) as place:
+    with open_place(workspace) as place:
         place.fetch()
         checked = integrity_check.check(place.root, now_us=now_us)
         return integrity_check.document(place.name, checked, now_us, strict=False)

@@ -54,7 +54,7 @@ def matches(targets: Sequence[str]) -> dict[str, tuple[str, str]]:
     A target is a folder, a URL, a glob of them, or `@FILE` with one a line. A glob matches folders and follows no link.
     Raises `UsageError` for what is no target, `ConfigError` with file and line for a faulty list.
     """
-    named = (one for target in targets for one in (_read_list(target[1:]) if target[:1] == "@" else _expanded(target)))
+    named = (one for target in targets for one in (_read_list(target[1:]) if target[:1] == "@" else _expand(target)))
     found: dict[str, tuple[str, str]] = {}
     for name, state, why in sorted(named):
         found.setdefault(name if state or _URL.match(name) else os.path.realpath(name), (state, why))
@@ -88,17 +88,17 @@ def _read_list(path: str) -> Iterator[tuple[str, str, str]]:
         raise ConfigError(f"cannot be read: {why}", path=path, hint="name an existing file of UTF-8 lines") from None
     for number, one in enumerate(map(str.strip, lines), 1):
         try:
-            yield from _expanded(one) if one and one[0] != "#" else ()
+            yield from _expand(one) if one and one[0] != "#" else ()
         except UsageError as error:
             raise ConfigError(f"line {number}: {error.message}", path=path, hint=error.hint) from None
 
 
-def _expanded(target: str) -> Iterator[tuple[str, str, str]]:
+def _expand(target: str) -> Iterator[tuple[str, str, str]]:
     """Yields a target, or what its glob matches."""
     if not target or "\0" in target:
         raise UsageError("a target is empty", hint="name a folder, a URL or @FILE")
     if _URL.match(target):
-        url = _checked_url(target)
+        url = _check_url(target)
         if not url.startswith("file:"):
             begins = _GLOB.search(url)
             yield from ((url, "", ""),) if begins is None else _glob_url(url, begins.start())
@@ -120,7 +120,7 @@ def _expanded(target: str) -> Iterator[tuple[str, str, str]]:
         yield path, "vanished", "this glob finds no folder"
 
 
-def _checked_url(target: str) -> str:
+def _check_url(target: str) -> str:
     """Returns a URL in one form. Raises `UsageError` if it contains a secret: it would get into tables and lists."""
     scheme, _, rest = target.partition("://")
     url = f"{scheme.lower()}://{rest.rstrip('/')}"
@@ -147,11 +147,11 @@ def _glob_url(url: str, begins: int) -> Iterator[tuple[str, str, str]]:
         raise
     except Exception as error:  # noqa: BLE001 - each store has its own; its text may repeat what gave access
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
-        yield shown(url), "unreachable", f"this cannot be listed: {why}"
+        yield mask_url(url), "unreachable", f"this cannot be listed: {why}"
         return
     yield from ((fixed + path.removeprefix(start), "", "") for path in found)
     if not found:
-        yield shown(url), "vanished", "this glob finds no folder"
+        yield mask_url(url), "vanished", "this glob finds no folder"
 
 
 # ── one of them, open ──
@@ -170,7 +170,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Place]:
+def open_place(url: str) -> Iterator[Place]:
     """Yields a workspace by its path or URL; the name is without what is secret in a URL.
 
     One elsewhere is listed, and fetched into a folder of the user's own, which is deleted afterwards. Raises
@@ -187,11 +187,11 @@ def opened(url: str) -> Iterator[Place]:
     entries = _list_entries(system, path.rstrip("/"), url)
     if not entries:
         hint = "check its address; a place without files counts as missing"
-        raise WorkspaceError("the workspace does not exist", path=shown(url), hint=hint)
+        raise WorkspaceError("the workspace does not exist", path=mask_url(url), hint=hint)
     listed = repr(sorted(entries.items())) if any(one.startswith(f"{MEMORY}/") for one in entries) else ""
     version = listed and sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
     with tempfile.TemporaryDirectory(prefix="signet-sync-") as folder:
-        yield Place(shown(url), folder, version, lambda: _fetch(system, entries, folder, url))
+        yield Place(mask_url(url), folder, version, lambda: _fetch(system, entries, folder, url))
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -203,12 +203,12 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise UsageError("URLs need an extra", path=shown(url), hint=extra_hint("fleet")) from None
+        raise UsageError("URLs need an extra", path=mask_url(url), hint=extra_hint("fleet")) from None
     try:
         if scheme == "git":  # `git://PATH:REF@FOLDER`, as fsspec writes it; without a ref it is the HEAD
             where, _, inner = rest.partition(":")
             ref, at, folder = inner.partition("@")
-            given = {"path": _checked_repository(where), "ref": ref if at and ref else "HEAD"}
+            given = {"path": _check_repository(where), "ref": ref if at and ref else "HEAD"}
             return fsspec.filesystem("git", skip_instance_cache=True, **given), (folder if at else inner).strip("/")
         if scheme == "zip" and os.path.exists(archive := url.rpartition("::")[2]) and not os.path.isfile(archive):
             raise OSError(errno.EINVAL, "it is not a regular file")
@@ -218,15 +218,15 @@ def file_system(url: str) -> tuple[Any, str]:
         raise
     except ImportError:
         hint = extra_hint("s3") if scheme == "s3" else "install the library that fsspec names for it"
-        raise UsageError(f"{scheme}:// needs another library", path=shown(url), hint=hint) from None
+        raise UsageError(f"{scheme}:// needs another library", path=mask_url(url), hint=hint) from None
     except Exception as error:  # noqa: BLE001 - each library has errors of its own
         if isinstance(error, ValueError) and "Protocol" in str(error):
             hint = "s3, zip, git and what else fsspec knows"
-            raise UsageError(f"there is no way to read {scheme}://", path=shown(url), hint=hint) from None
+            raise UsageError(f"there is no way to read {scheme}://", path=mask_url(url), hint=hint) from None
         raise unreachable(url, error) from None
 
 
-def _checked_repository(where: str) -> str:
+def _check_repository(where: str) -> str:
     """Returns the path of a repository of this machine; one that points elsewhere is refused, as everywhere."""
     path = os.path.abspath(os.path.expanduser(where))
     if not os.path.isdir(path):
@@ -255,7 +255,7 @@ def _list_entries(system: Any, path: str, url: str) -> dict[str, _Entry]:
         return {}
     except PermissionError:
         hint = "check the rights of the credentials"
-        raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
+        raise WorkspaceError("the workspace cannot be read", path=mask_url(url), hint=hint) from None
     except Exception as error:  # noqa: BLE001 - as above
         raise unreachable(url, error) from None
     below = f"{path}/" if path else ""
@@ -338,13 +338,13 @@ def _copy(system: Any, wanted: Mapping[str, _Entry], root: str, url: str) -> Non
                 file.write(raw)
 
 
-def shown(url: str) -> str:
+def mask_url(url: str) -> str:
     """Returns a URL as it may be printed and stored: without user, password and query, which may be secret."""
     return display(_SECRET.sub("", url))
 
 
 def unreachable(url: str, error: BaseException) -> Unreachable:
     """Returns the error for a place that does not answer. What its library says may quote the URL."""
-    said = sanitize_line(shown(f"{type(error).__name__}: {error}"))[:300]
+    said = sanitize_line(mask_url(f"{type(error).__name__}: {error}"))[:300]
     hint = "check its address, the network and the credentials of this machine"
-    return Unreachable(f"the workspace cannot be reached: {said}", path=shown(url), hint=hint)
+    return Unreachable(f"the workspace cannot be reached: {said}", path=mask_url(url), hint=hint)

@@ -70,7 +70,7 @@ def search(query: str, places: Sequence[str], limit: int = 10, **wanted: Any) ->
         bound["project"] = bound["project"].rstrip("/").lower()
         bound["below"] = f"%/{bound['project'].translate(_SIGNS)}"
     sql = SEARCH.format(had=had, where=" and ".join(clauses), limit=int(limit))
-    states, rows = answered(places, sql, bound) if words else ([], ([], []))
+    states, rows = ask_shares(places, sql, bound) if words else ([], ([], []))
     most = max((row[-1] for row in rows[1]), default=0)
     hits = [_hit(row, words) for row in rows[1] if row[-1] in (most, len(words))]
     return {"query": query, "hits": hits, **answer(states)}
@@ -92,7 +92,7 @@ def _hit(row: tuple[Any, ...], words: Sequence[str]) -> dict[str, Any]:
 
 def report(places: Sequence[str], sql: str | None = None) -> dict[str, Any]:
     """Returns the document of `fleet report --json`; of a person's own `sql` its columns and rows."""
-    states, (columns, rows) = answered(places, sql or REPORT, {}, loads=sql is not None)
+    states, (columns, rows) = ask_shares(places, sql or REPORT, {}, loads=sql is not None)
     return {"columns": columns, "rows": [[_plain(value) for value in row] for row in rows], **answer(states)}
 
 
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
 _States = list[tuple[str, str, str, dict[str, Any]]]
 
 
-def answered(
+def ask_shares(
     places: Sequence[str], sql: str, bound: dict[str, Any], *, loads: bool = False
 ) -> tuple[_States, tuple[list[str], list[tuple[Any, ...]]]]:
     """Asks DuckDB over the shares at places, as tables `shares`, `sessions`, `statements` and `files`.
@@ -184,7 +184,7 @@ def _ask(
     for table in TABLES:
         if commits:
             files = [tables.address(_part(commit, table)) for tables, commit in commits]
-            source = f"select * from read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = true)"
+            source = f"select * from read_parquet([{', '.join(map(_quote_literal, files))}], hive_partitioning = true)"
         else:
             columns = ", ".join(
                 f"null::{_TYPES.get(kind, 'varchar')} as {name}" for name, kind in COLUMNS[table].items()
@@ -199,7 +199,7 @@ def _part(commit: dict[str, Any], table: str) -> str:
     return f"{table}/share={commit['share']}/{commit[table]}.parquet"
 
 
-def _quoted(text: str) -> str:
+def _quote_literal(text: str) -> str:
     """Returns a text as a literal of SQL. Shares name their own files: nothing in these is a glob."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -210,7 +210,7 @@ def _state_of(connection: Any, errors: type[Exception], tables: Tables, commit: 
         path = _part(commit, table)
         try:
             connection.execute(
-                f"select count(columns(*)) from read_parquet({_quoted(tables.address(path))})"
+                f"select count(columns(*)) from read_parquet({_quote_literal(tables.address(path))})"
             ).fetchall()
         except errors:
             there = path.rpartition("/")[2] in tables.names(path.rpartition("/")[0])

@@ -33,7 +33,7 @@ def approve(tables: Tables, agent: str, tokens: Sequence[str], why: str, now_us:
             hint = "fleet search --json has session_token; it is also in the names of a session's files"
             raise UsageError(f"{token[:60]!r} is no token", hint=hint)
     for _try in range(_TRIES):
-        listed, version = approved(tables)
+        listed, version = read_approved(tables)
         kept = {(one["agent"], one["token"]): one for one in listed}
         for token in tokens:
             if undo:
@@ -49,7 +49,7 @@ def approve(tables: Tables, agent: str, tokens: Sequence[str], why: str, now_us:
     raise SignetSyncError("somebody else keeps changing the list", path=tables.url, hint="try again", code="conflict")
 
 
-def approved(tables: Tables) -> tuple[list[dict[str, str]], str]:
+def read_approved(tables: Tables) -> tuple[list[dict[str, str]], str]:
     """Returns the approved list, and the version that it was read in. Raises `SignetSyncError` if it is damaged."""
     document, version = tables.read(APPROVED)
     listed = (document or {}).get("approved", [])
@@ -84,7 +84,7 @@ def enforce(
     tables: Tables,
     share: str,
     reading: Callable[[], AbstractContextManager[Database]],
-    opened: Callable[[], AbstractContextManager[Workspace]],
+    open_workspace: Callable[[], AbstractContextManager[Workspace]],
     now_us: int,
     *,
     accept: bool = False,
@@ -94,13 +94,13 @@ def enforce(
 
     More than `MOST` at once are left: the receipt says so, and `accept` is a person's word. Raises `SignetSyncError`.
     """
-    listed, _ = approved(tables)
+    listed, _ = read_approved(tables)
     with reading() as database:  # and no longer: nothing may hold what a removal overwrites
         states = states_of(database, listed)
     here = [one for one in listed if states[one["agent"], one["token"]] == "here"]
     halted = len(here) if len(here) > MOST and not accept else 0
     if here and not halted:
-        with opened() as workspace:
+        with open_workspace() as workspace:
             for one in here:
                 states[one["agent"], one["token"]] = _remove(workspace, one, now_us)
     told = {f"{agent}/{token}": "halted" if state == "here" else state for (agent, token), state in states.items()}
@@ -130,7 +130,7 @@ def _remove(workspace: Workspace, one: Mapping[str, str], now_us: int) -> str:
 
 def answers(tables: Tables) -> dict[str, Any]:
     """Returns the document of `fleet remove --json`: of each token how many removed it, and who has not answered."""
-    listed, _ = approved(tables)
+    listed, _ = read_approved(tables)
     shares, receipts = tables.read_all(SHARES), tables.read_all(RECEIPTS)
     tokens = []
     for one in listed:

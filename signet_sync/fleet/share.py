@@ -13,7 +13,7 @@ from signet_sync import __version__
 from signet_sync.app.workspace import PIPELINE
 from signet_sync.errors import WorkspaceError
 from signet_sync.fleet import removals
-from signet_sync.fleet.places import Place, answer, opened
+from signet_sync.fleet.places import Place, answer, open_place
 from signet_sync.fleet.tables import COLUMNS, SHARES, TABLES, VERSION, Tables
 from signet_sync.formats.paths import MEMORY, display
 from signet_sync.formats.timestamps import day_of, iso, parse_instant
@@ -84,8 +84,8 @@ def share_own(
             return answer([(name, "ok", "", {"shared": "withdrawn"})]) | {"url": tables.url, "removals": None}
         if enforces:
             told = {"workspace": name, "version": __version__}
-            opened_here, read = place.open_workspace, partial(open_index, place)
-            removed = removals.enforce(tables, share, read, opened_here, now_us, accept=accept, **told)
+            open_here, read = place.open_workspace, partial(open_index, place)
+            removed = removals.enforce(tables, share, read, open_here, now_us, accept=accept, **told)
         with open_index(place) as database:
             state, done = _write(tables, share, database, name, holds, now_us, enforces=enforces)
     return answer([(name, state, "", {"shared": done})]) | {"url": tables.url, "removals": removed}
@@ -94,15 +94,15 @@ def share_own(
 def share_target(asked: tuple[str, str, str, int]) -> tuple[str, str]:
     """Writes the share of a workspace, wherever it is, by its files alone: target, tables, what it holds, the time.
 
-    Returns its state and what was done. Raises as `opened` does.
+    Returns its state and what was done. Raises as `open_place` does.
     """
     target, url, holds, now_us = asked
     tables, share = Tables(url), share_of(target)
-    with opened(target) as place:
+    with open_place(target) as place:
         settings, _ = model.load(place.root)
         # Before anything is read: what changes meanwhile is another listing for the next run.
         noise = settings.noise_projects, settings.noise_sessions, settings.max_file_bytes
-        listing = place.version or _listing(place.root)
+        listing = place.version or _list_files(place.root)
         source, before = _digest([noise, listing], holds), tables.read(f"{SHARES}/{share}.json")[0]
         if listing is None and before is None:
             return "empty", ""
@@ -164,7 +164,7 @@ def index_in_memory(place: Place, now_us: int) -> Iterator[Database]:
         yield database
 
 
-def _listing(root: str) -> list[object] | None:
+def _list_files(root: str) -> list[object] | None:
     """Lists path and signature of every file on which rows depend; None without `memory/`. Raises `WorkspaceError`."""
     found = scan(root)
     if found.ground == "missing":
@@ -246,11 +246,11 @@ def _sessions(
         yield (
             *session, project, best[4], min(started, default=None), ended, day_of(ended), path, len(artifacts),
             sum(row[10] or 0 for row in artifacts), len(statements), best[2], sentence or "",
-            _said(database, [sentence, *statements, project or ""], content) if holds == TEXT else name.lower(),
+            _search_text(database, [sentence, *statements, project or ""], content) if holds == TEXT else name.lower(),
         )  # fmt: skip
 
 
-def _said(database: Database, lines: Sequence[str], content: _Rows) -> str:
+def _search_text(database: Database, lines: Sequence[str], content: _Rows) -> str:
     """Returns what a session is found by, in small letters: what it states and its summaries, no transcript."""
     query = f"select {text_of()} from memory_artifacts where source_path = ?"
     bodies = [database.value(query, (row[1],)) for row in content if row[0] != "transcript"]

@@ -69,7 +69,7 @@ class Tables:
 
     def names(self, folder: str) -> list[str]:
         """Lists the names in a folder, sorted; none if there is no such folder."""
-        with self._failing(), suppress(FileNotFoundError):
+        with self._translate_errors(), suppress(FileNotFoundError):
             found = self.system.ls(f"{self._root}/{folder}", detail=False, refresh=True)
             return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
         return []
@@ -77,7 +77,7 @@ class Tables:
     def read(self, path: str) -> tuple[dict[str, Any] | None, str]:
         """Reads a document with its version, for `write`; None if there is none, or a damaged one."""
         raw, version = b"", ""
-        with self._failing(), suppress(FileNotFoundError):
+        with self._translate_errors(), suppress(FileNotFoundError):
             # The version first: what is written in between makes the later comparison fail.
             found = self.system.info(f"{self._root}/{path}", refresh=True) if self._compares else {}
             raw = self.system.cat_file(f"{self._root}/{path}")
@@ -92,7 +92,7 @@ class Tables:
         found, raws = dict[str, dict[str, Any] | None](), dict[str, Any]()
         names = [name for name in self.names(folder) if name.endswith(".json")]
         if names:
-            with self._failing():
+            with self._translate_errors():
                 raws = self.system.cat([f"{self._root}/{folder}/{name}" for name in names], on_error="return")
                 raws = {path.rpartition("/")[2]: raw for path, raw in raws.items()}
         for name in names:
@@ -112,7 +112,7 @@ class Tables:
             return
         compared = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
         try:
-            with self._failing():
+            with self._translate_errors():
                 self.system.pipe_file(f"{self._root}/{path}", data, **compared)
         except SignetSyncError as error:
             said = getattr(getattr(error.__cause__, "__cause__", None), "response", {})
@@ -122,7 +122,7 @@ class Tables:
 
     def put(self, path: str, data: bytes) -> None:
         """Writes a file, whole or not at all. In a folder its rights, and the umask, say who may read it."""
-        with self._failing():
+        with self._translate_errors():
             full = f"{self._root}/{path}"
             if self.local:
                 os.makedirs(os.path.dirname(full), exist_ok=True)
@@ -134,7 +134,7 @@ class Tables:
 
     def delete(self, path: str) -> None:
         """Deletes a file, if it is there."""
-        with self._failing(), suppress(FileNotFoundError):
+        with self._translate_errors(), suppress(FileNotFoundError):
             self.system.rm_file(f"{self._root}/{path}")
 
     def holds(self, commit: Mapping[str, Any]) -> bool:
@@ -151,7 +151,7 @@ class Tables:
             before, version = self.read(f"{SHARES}/{share}.json")
             for table, part in names.items():
                 if f"{part}.parquet" not in self.names(f"{table}/share={share}"):
-                    self.put(f"{table}/share={share}/{part}.parquet", packed(table, part, made[table]))
+                    self.put(f"{table}/share={share}/{part}.parquet", pack_rows(table, part, made[table]))
             new = {"share": share, **more, **names}
             try:
                 self.write(f"{SHARES}/{share}.json", new, version)
@@ -184,7 +184,7 @@ class Tables:
         return time.time() - found > _STALE
 
     @contextmanager
-    def _failing(self) -> "Iterator[None]":
+    def _translate_errors(self) -> "Iterator[None]":
         """Turns what a store raises into one error, without the text of it, which may repeat what gave access."""
         try:
             yield
@@ -202,7 +202,7 @@ def part_of(rows: Sequence[tuple[Any, ...]]) -> str:
     return sha256(f"{VERSION} {rows!r}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def packed(table: str, part: str, rows: Sequence[tuple[Any, ...]]) -> bytes:
+def pack_rows(table: str, part: str, rows: Sequence[tuple[Any, ...]]) -> bytes:
     """Returns rows as a Parquet file, each with the part that it is of. Raises `UsageError` without the library."""
     try:
         import pyarrow as arrow

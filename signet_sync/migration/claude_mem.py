@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import UsageError
 from signet_sync.migration.items import TOO_LONG, Item, Report, Row, list_items, time_of
-from signet_sync.migration.signet import Format, opened
+from signet_sync.migration.signet import Format, open_database
 from signet_sync.migration.writer import MemoryWriter
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.memory import TYPES
@@ -32,7 +32,7 @@ def migrate(workspace: Workspace, path: str, now_us: int, *, write: bool) -> Rep
     report = Report(path, dry_run=not write)
     writer = MemoryWriter(workspace, report, now_us, write=write)
     for item in list(_read(path, now_us)):
-        with report.accounted(item.account) as account:
+        with report.account_for(item.account) as account:
             account.is_new = writer.bring(item)
     writer.finish()
     return report
@@ -44,7 +44,7 @@ def _read(path: str, now_us: int) -> Iterator[Item]:
     if not os.path.lexists(path):
         hint = "give its place, for example: signet-sync migrate claude-mem ~/.claude-mem/claude-mem.db"
         raise UsageError("there is no database of claude-mem", path=path, hint=hint, code="no-database")
-    with opened(path, _CLAUDE_MEM) as database:
+    with open_database(path, _CLAUDE_MEM) as database:
         for table, words in (("observations", _tell_observation), ("session_summaries", _tell_summary)):
             for row in database.rows(table):
                 given = row.get("type") or ""

@@ -140,20 +140,20 @@ class Report:
     backup: str | None = None
 
     @contextmanager
-    def accounted(self, name: str, rows: int = 1) -> Iterator[Account]:
+    def account_for(self, name: str, rows: int = 1) -> Iterator[Account]:
         """Accounts for rows by what becomes of them in the block: new, here already, or (`Left`) left."""
         account = self.accounts[name]
         account.is_new = False
         try:
             yield account
         except Left as why:
-            self.left(name, str(why), rows)
+            self.count_left(name, str(why), rows)
         else:
             account.rows += rows
             account.brought += rows * account.is_new
             account.here += rows * (not account.is_new)
 
-    def left(self, name: str, why: str, number: int = 1) -> None:
+    def count_left(self, name: str, why: str, number: int = 1) -> None:
         """Counts rows that are left, and why."""
         if number:
             account = self.accounts[name]

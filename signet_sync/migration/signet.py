@@ -36,7 +36,7 @@ SIGNET: Format = ("Signet", _COLUMNS, "memories", ("id", "content"))
 
 
 @contextmanager
-def opened(path: str, written: Format) -> Iterator[ForeignDatabase]:
+def open_database(path: str, written: Format) -> Iterator[ForeignDatabase]:
     """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
     path = own_path(path)
     program, columns, known, needed = written
@@ -73,7 +73,7 @@ def migrate(
     with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
     """
     report = Report(path, dry_run=not write)
-    with opened(path, SIGNET) as signet:
+    with open_database(path, SIGNET) as signet:
         if write:
             # What Signet removed is confirmed first.
             _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
@@ -135,7 +135,7 @@ class SignetMigration:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
         new = []
         for row in self.signet.rows(signet_tombstones.TABLE):
-            with self.report.accounted(signet_tombstones.TABLE) as account:
+            with self.report.account_for(signet_tombstones.TABLE) as account:
                 found = signet_tombstones.tombstone(row)
                 if found is None:
                     raise Left(NOT_VALID)
@@ -177,7 +177,7 @@ class SignetMigration:
         # Older versions tell of no session whether it ended.
         is_told = bool(self._ended) or "completed_at" in self.signet.columns("session_transcripts")
         for row in self.signet.rows("session_transcripts"):
-            with self.report.accounted("session_transcripts") as account:
+            with self.report.account_for("session_transcripts") as account:
                 given = self._session(row, "created_at", "updated_at")
                 summary_id = ids.get((given.agent_id, given.session_key), "")
                 if is_told and not (row["completed_at"] or summary_id):
@@ -189,7 +189,7 @@ class SignetMigration:
                 brought.update([summary_id] if account.is_new and summary else [])
         for row in self.signet.rows("session_summaries"):
             if key := _key_of_one(row):
-                with self.report.accounted("session_summaries") as account:
+                with self.report.account_for("session_summaries") as account:
                     given = self._session(row, "earliest_at", "latest_at")
                     if row["source_type"] == "checkpoint" and (given.agent_id, key) in ids:
                         raise Left("of a part of a session, whose summary is brought")
@@ -199,7 +199,7 @@ class SignetMigration:
         """Raises `Left` for a session of which nothing says that it ended."""
         names = given.session_id, given.session_key
         ended = any(name and (given.agent_id, name) in self._ended for name in names)
-        if not ended and self.sessions.called(given.agent_id, *names) is None:
+        if not ended and self.sessions.find_session(given.agent_id, *names) is None:
             raise Left("still runs, or was discarded in Signet")
 
     def _session(self, row: Row, begin: str, end: str) -> SessionText:
@@ -230,7 +230,7 @@ class SignetMigration:
         source = JsonLines(lines(path))
         try:
             for given, number in sessions_in(source, self.now_us):
-                with self.report.accounted(shown, number) as account:
+                with self.report.account_for(shown, number) as account:
                     if given is None:
                         raise Left("no turn of a session")
                     if given.is_live:
@@ -238,7 +238,7 @@ class SignetMigration:
                     account.is_new = self.sessions.transcript(given)
         except HarnessError as error:
             self.report.notes.append(f"{shown} was left: {error.message}")
-        self.report.left(shown, "the line is damaged or breaks off", source.damaged)
+        self.report.count_left(shown, "the line is damaged or breaks off", source.damaged)
 
     # ── memories ──
 
@@ -249,12 +249,12 @@ class SignetMigration:
             if key := keys.get(row["summary_id"]):
                 of_memory.setdefault(row["memory_id"] or "", []).append(key)
         for row in self.signet.rows("memories"):
-            with self.report.accounted("memories") as account:
+            with self.report.account_for("memories") as account:
                 names = [*filter(None, [row["source_id"]]), *of_memory.get(row["id"] or "", [])]
                 if any(self.removed.covers(agent_of(row), name) for name in names):
                     raise Left(DELETED if is_set(row["is_deleted"]) else OF_REMOVED)
                 item = signet_rows.memory(row, now_us=self.now_us)
-                if ref := self.sessions.called(item.agent_id, *names):
+                if ref := self.sessions.find_session(item.agent_id, *names):
                     item = item._replace(origin=(ref.session_token, ref.session_id))
                 account.is_new = self.memories.bring(item)
 
@@ -274,7 +274,7 @@ class SignetMigration:
                 waiting += above[one]
         for row in self.signet.rows("session_summaries"):
             if not _key_of_one(row):
-                with self.report.accounted("session_summaries") as account:
+                with self.report.account_for("session_summaries") as account:
                     if row["id"] in removed:
                         raise Left("it tells of a removed session")
                     account.is_new = self.memories.bring(signet_rows.summary(row, now_us=self.now_us))
@@ -287,7 +287,7 @@ class SignetMigration:
             newest[entry] = max(newest.get(entry, 0), int(row["revision"] or 0))
         for table in ("memory_head_entries", "memory_head_revisions"):
             for row in self.signet.rows(table):
-                with self.report.accounted(table) as account:
+                with self.report.account_for(table) as account:
                     if "revision" in row and int(row["revision"] or 0) < newest[row["agent_id"], row["entry_id"]]:
                         raise Left(NOT_ACTIVE)
                     account.is_new = self.memories.bring(signet_rows.head_entry(row, now_us=self.now_us))

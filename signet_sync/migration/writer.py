@@ -164,7 +164,7 @@ class SessionBringer:
         for ref in sessions_store.every(workspace.database):
             self._add(ref)
 
-    def called(self, agent_id: str, *names: str) -> SessionRef | None:
+    def find_session(self, agent_id: str, *names: str) -> SessionRef | None:
         """Returns the session whose id is one of these names, else the newest with such a key; None without any."""
         keys = [(agent_id, session_name(name.replace("\0", ""))) for name in names if name]
         return next((known[key] for known in (self._by_id, self._by_key) for key in keys if key in known), None)
@@ -174,7 +174,7 @@ class SessionBringer:
 
         The summary comes with it, if there is any.
         """
-        session, ref = self._named(given)
+        session, ref = self._resolve_names(given)
         decided = (session.agent_id, session.session_id) in self._decided
         if decided or is_held(session.text, self._bodies(ref, "transcript")):
             return False
@@ -185,7 +185,7 @@ class SessionBringer:
 
     def summary(self, given: SessionText) -> bool:
         """Brings a summary that no artifact of its session contains, as a compaction. Raises `Left`."""
-        session, ref = self._named(given)
+        session, ref = self._resolve_names(given)
         if holds(session.text, self._bodies(ref, "summary", "transcript", "compaction")):
             return False
         self._bring(session, ref, {"compaction": session.text})
@@ -196,7 +196,7 @@ class SessionBringer:
         if ref.session_key:
             self._by_key[ref.agent_id, ref.session_key] = ref
 
-    def _named(self, given: SessionText) -> tuple[SessionText, SessionRef | None]:
+    def _resolve_names(self, given: SessionText) -> tuple[SessionText, SessionRef | None]:
         """Returns a session under the names that it has here, and the session that is here. Raises `Left`."""
         if self.removed.covers(given.agent_id, given.session_id, given.session_key):
             raise Left(OF_REMOVED)
@@ -205,7 +205,7 @@ class SessionBringer:
             raise Left(NOT_VALID)
         if not given.text.strip():
             raise Left(EMPTY)
-        ref = self.called(given.agent_id, *names)
+        ref = self.find_session(given.agent_id, *names)
         if ref is None:
             return replace(given, session_id=names[0], session_key=names[1]), None
         # The token of a session that is here may come from its id alone: the key would make another session of it.

@@ -158,7 +158,7 @@ class Acting:
         token = self.tokens.read(target, given)
         if token is None:
             # Nothing of such a form is shown again.
-            return _nothing_done(_FORGED, "open the confirmation again and use its button", "", 403)
+            return _make_refusal_page(_FORGED, "open the confirmation again and use its button", "", 403)
         words = given.get("reason", "")
         with self._lock:
             if token.once in self._done:
@@ -228,7 +228,7 @@ class Acting:
             if not trouble:
                 raise
             # What it was about is gone, or is not such a thing any more.
-            return _nothing_done(error.message, error.hint, error.path or "", status)
+            return _make_refusal_page(error.message, error.hint, error.path or "", status)
         data = {
             "plan": plan,
             "action": name,
@@ -245,5 +245,5 @@ def no_such_action() -> UsageError:
     return UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
 
 
-def _nothing_done(message: str, hint: str, path: str, status: int) -> WebPage:
+def _make_refusal_page(message: str, hint: str, path: str, status: int) -> WebPage:
     return WebPage("error", "Nothing was done", {"message": message, "hint": hint, "path": path}, status)

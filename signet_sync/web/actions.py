@@ -37,7 +37,7 @@ def _node(found: str) -> ViewLink:
     return ViewLink("The memory" if found.startswith("m-") else "What belongs to it", "node", {"node": found})
 
 
-def _waiting(why: str) -> list[str]:
+def _say_why(why: str) -> list[str]:
     return [f"{why}."] if why else []
 
 
@@ -59,7 +59,7 @@ def _forget(request: ViewRequest) -> ActionPlan:
             command = line or request.command("history", "forget")
             how = "In a fresh clone of the repository, this takes it out:" if line else "This deletes the history:"
             said.append(f"Older pages in the workspace's git history may still show it. {how}")
-        said = [*_waiting(done.waiting), *said]
+        said = [*_say_why(done.waiting), *said]
         return ActionResult("Forgotten", said, (_RECALL,), command, well=not done.pending)
 
     return ActionPlan(
@@ -125,7 +125,7 @@ def _say(request: ViewRequest) -> ActionPlan:
         status = next((one for one in get_args(pinning.Mark) if one == word), None)
         now_us, remove = request.now_us, word == "unpinned"
         done = pinning.mark(*to, status, now_us) if status else pinning.pin(*to, now_us, remove=remove)
-        said = [f"{handle(found)} {follows}.", *_waiting(done.waiting)]
+        said = [f"{handle(found)} {follows}.", *_say_why(done.waiting)]
         return ActionResult("Noted", said, (_node(found), ViewLink("MEMORY.md", "page")))
 
     return ActionPlan(
@@ -159,7 +159,7 @@ def _review(request: ViewRequest, *, approve: bool) -> ActionPlan:
     def do(workspace: Workspace, reason: str, check_again: CheckAgain) -> ActionResult:
         by: dict[str, Any] = {"reason": reason.strip() or None, "actor": "person", "now_us": request.now_us}
         done = entity_operations.review(workspace, request.agent, proposal.id, approve=approve, **by)
-        said = [f"The event {done.event_id} records it.", *map("{}.".format, done.warnings), *_waiting(done.waiting)]
+        said = [f"The event {done.event_id} records it.", *map("{}.".format, done.warnings), *_say_why(done.waiting)]
         return ActionResult("Approved" if approve else "Rejected", said, (back, ViewLink("Entities", "entities")))
 
     sets, named = proposal.op == "set", f"The section {section.heading} of {entity.title}"

@@ -91,7 +91,7 @@ class _Pages:
         routes.append(Mount("/static", StaticFiles(directory=os.path.join(_HERE, "static")), name="static"))
         self.app = Starlette(
             routes=routes,
-            exception_handlers={HTTPException: self._refused, Exception: self._unexpected},
+            exception_handlers={HTTPException: self._answer_http_error, Exception: self._answer_unexpected},
         )
 
     def _endpoint(self, view: View) -> Callable[[Request], Awaitable[Response]]:
@@ -113,7 +113,7 @@ class _Pages:
         try:
             shown = self._view_request(request, frame["agents"])
         except SignetSyncError as error:
-            return self._shown(frame, None, _error_page(error))
+            return self._render(frame, None, _error_page(error))
         try:
             page = view(shown)
         except SignetSyncError as error:
@@ -125,7 +125,7 @@ class _Pages:
             # No markup, whoever reads it.
             text = json.dumps(formatting.plain(page.data), indent=1).replace("<", "\\u003c")
             return Response(text, page.status, media_type="application/json")
-        return self._shown(frame, shown, page)
+        return self._render(frame, shown, page)
 
     def _frame(self, request: Request) -> dict[str, Any]:
         """Returns the frame; its section is the view of the navigation whose path this path begins with."""
@@ -142,7 +142,7 @@ class _Pages:
         given = {name: value for name, value in query.items() if name not in _CARRIED}
         return ViewRequest(self._site, agent, dict(request.path_params), given, now_us())
 
-    def _shown(self, frame: dict[str, Any], shown: ViewRequest | None, page: WebPage) -> Response:
+    def _render(self, frame: dict[str, Any], shown: ViewRequest | None, page: WebPage) -> Response:
         shown = shown or ViewRequest(self._site, self._site.agent, {}, {}, now_us())
         values: dict[str, Any] = {
             **page.data,
@@ -154,7 +154,7 @@ class _Pages:
         text = self._templates.get_template(f"{page.template}.html").render(values)
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _answer_http_error(self, request: Request, error: Exception) -> Response:
         """Answers a path that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         page = _message_page(
@@ -162,11 +162,11 @@ class _Pages:
         )
 
         def show() -> Response:
-            return self._shown(self._frame(request), None, page)
+            return self._render(self._frame(request), None, page)
 
         return await anyio.to_thread.run_sync(show, limiter=self._limiter)
 
-    async def _unexpected(self, request: Request, error: Exception) -> Response:
+    async def _answer_unexpected(self, request: Request, error: Exception) -> Response:
         """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
         line = f"unexpected {type(error).__name__}; see the terminal of signet-sync ui"

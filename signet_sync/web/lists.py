@@ -50,7 +50,7 @@ _LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
 # ── sessions ──
 
 
-def running(database: Database, agent_id: str) -> list[dict[str, Any]]:
+def list_running_sessions(database: Database, agent_id: str) -> list[dict[str, Any]]:
     """Returns the running sessions of an agent, the most active first: what each is called, and how far it is.
 
     It is called by what its person said first, by its key without that.

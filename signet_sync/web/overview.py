@@ -22,7 +22,7 @@ from signet_sync.sync.read_only import open_index
 from signet_sync.sync.store import counts, violations
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web.link_targets import PageSection, sections, targets
-from signet_sync.web.lists import running
+from signet_sync.web.lists import list_running_sessions
 from signet_sync.web.request import ViewRequest, WebPage, portion, tone_of
 
 LATEST = 12  # sessions
@@ -97,7 +97,7 @@ def _describe_held(database: Database, request: ViewRequest) -> dict[str, Any]:
         "sessions": sessions,
         "artifacts": artifacts,
         "days": [("Today" if day == today else day, list(entries)) for day, entries in by_day],
-        "running": running(database, request.agent)[:LATEST],
+        "running": list_running_sessions(database, request.agent)[:LATEST],
         "problems": sum(one.verdict in PROBLEMS for one in mine),
     }
 

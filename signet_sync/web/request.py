@@ -121,7 +121,7 @@ def frame_of(site: Site, section: str) -> dict[str, Any]:
         "name": os.path.basename(root.rstrip("/")) or root,
         "agents": agents,
         "life": life,
-        "tone": tone_of(life.state, running=life.running, responding=life.responding),
+        "tone": tone_of(life.state, running=life.running, responding=life.is_responding),
     }
 
 

@@ -56,7 +56,7 @@ class Keys:
             return True
         return _same(given, self.token)
 
-    def known(self, given: str) -> bool:
+    def is_ours(self, given: str) -> bool:
         """Returns whether a cookie is ours."""
         return _same(given, self.cookie)
 
@@ -94,7 +94,7 @@ class BrowserGuard:
         if given is not None and self._keys.open(given):
             if request.is_ours or request.is_visit:
                 return self._let_in(request, host)
-        elif any(map(self._keys.known, request.values_of(self._cookie))) and request.is_ours:
+        elif any(map(self._keys.is_ours, request.values_of(self._cookie))) and request.is_ours:
             return None
         return _refusal(403, "This page needs the token of its address.", hint=_WAY_IN)
 
@@ -102,7 +102,7 @@ class BrowserGuard:
         """Does the same for a form, which only a page of ours at this address may send, and only with the cookie."""
         if request.only("origin") != f"http://{host}" or request.only("sec-fetch-site") not in ("", "same-origin"):
             return _refusal(403, "The request came from another page.")
-        if not any(map(self._keys.known, request.values_of(self._cookie))):
+        if not any(map(self._keys.is_ours, request.values_of(self._cookie))):
             return _refusal(403, "This page needs the token of its address.", hint=_WAY_IN)
         if (request.only("content-type") or "").partition(";")[0].strip().lower() != _FORM:
             return _refusal(415, "This is not a form of this page.")
@@ -179,11 +179,11 @@ def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None
 def _add_headers(send: Send) -> Send:
     """Puts our headers on an answer; the answer itself decides about caching."""
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers.update(HEADERS)
             headers.setdefault("Cache-Control", "no-store")
         await send(message)
 
-    return sending
+    return send_with_headers

@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
     paths: dict[str, str]
 
     @property
-    def opening(self) -> str:
+    def first_path(self) -> str:
         """Returns the file that opens it."""
         return self.paths.get("summary") or next(iter(self.paths.values()))
 

@@ -278,5 +278,5 @@ def test_what_was_given_up_is_told(empty: Vault) -> None:
     folder = state_dir.locate(str(empty.root))
     job = Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-20T10:00:00.000Z", tries=7)
     assert not spool.begin(spool.put(folder.spool, job), 0)
-    found = {one.name: one for one in checks.waiting(installation(empty))}
+    found = {one.name: one for one in checks.jobs(installation(empty))}
     assert "could not be processed: 1;" in found["spool-given-up"].message

@@ -15,7 +15,7 @@ import crash_runner
 import pytest
 from workbench import NOW, Vault, cast, contents, numbered
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.errors import WorkspaceError
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -155,7 +155,7 @@ def test_a_worker_of_a_hook_ends_first_and_nothing_is_written_after_eject(vault,
     with state_dir.intake_lock(folder):
         assert eject(vault, code=3)["error"]["code"] == "busy"
         assert claude.read_text() != SETTINGS and "signet:begin" in vault.page()
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         eject(vault)
         with pytest.raises(WorkspaceError, match="state folder is gone"):
             engine.run_pass(workspace, Request(now_us=0))

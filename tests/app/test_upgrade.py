@@ -15,7 +15,7 @@ from agents import Inside, Session, known, until
 from workbench import ROOT, Vault
 
 import signet_sync
-from signet_sync.app.daemon import EXIT_CODE, installed, is_restarted
+from signet_sync.app.daemon import EXIT_CODE, identify_installation, is_restarted
 from signet_sync.storage.database.tables import VERSION
 
 quick = agents.quick
@@ -31,14 +31,14 @@ def test_another_version_on_the_disk_is_a_reason_to_end_and_a_missing_one_is_non
     version_file = tmp_path / "__init__.py"
     version_file.write_text('__version__ = "0.1.0"\n')
     monkeypatch.setattr(signet_sync, "__file__", str(version_file))
-    ours = installed()
+    ours = identify_installation()
     os.utime(version_file, ns=(0, version_file.stat().st_mtime_ns))  # read
     os.link(version_file, version_file.with_name("kept by a cache"))
-    assert installed() == ours
+    assert identify_installation() == ours
     version_file.unlink()
-    assert installed() is None
+    assert identify_installation() is None
     version_file.write_text('__version__ = "0.2.0"\n')
-    assert installed() not in (ours, None)
+    assert identify_installation() not in (ours, None)
 
 
 @pytest.mark.usefixtures("quick")
@@ -48,7 +48,7 @@ def test_an_agent_ends_for_what_is_installed_under_it(
     version_file = tmp_path / "__init__.py"
     version_file.write_text('__version__ = "0.1.0"\n')
     monkeypatch.setattr(signet_sync, "__file__", str(version_file))
-    with Inside(vault, ours=installed()) as agent:
+    with Inside(vault, ours=identify_installation()) as agent:
         agent.wait("watching")
         assert agent.code is None
         version_file.write_text('__version__ = "9.9.9"\n')

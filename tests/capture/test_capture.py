@@ -13,7 +13,7 @@ from session_inputs import everything, fields, segments, sound, written
 from transcript_builder import TranscriptBuilder, micros, turns_of
 from workbench import Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture import capture
 from signet_sync.capture import transcripts as stores_transcripts
 from signet_sync.capture.capture import CaptureResult
@@ -45,7 +45,7 @@ class Desk:
 
 @pytest.fixture
 def desk(vault: Vault) -> Iterator[Desk]:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         yield Desk(vault, workspace)
 
 
@@ -92,7 +92,7 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
     folder = tmp_path_factory.mktemp("grown")
     vault, talk = Vault(folder / "vault"), TranscriptBuilder(folder / "transcripts")
     talk.user("Begin.", 0)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         desk = Desk(vault, workspace)
         second = 0
         for number, (later, kind, captured) in enumerate(steps):
@@ -145,7 +145,7 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
     long_talk(talk, turns, limit // 40 if limit < 20_000 else 400)
     assert talk.path.stat().st_size > 4 * limit
-    with opened(str(vault.root), Settings(max_file_bytes=limit)) as workspace:
+    with open_to_write(str(vault.root), Settings(max_file_bytes=limit)) as workspace:
         desk = Desk(vault, workspace)
         done = desk.take(talk)
         assert 4 < len(done.segments) < 40
@@ -169,7 +169,7 @@ def test_a_crash_between_two_segments_loses_nothing(vault, talk, monkeypatch):
         calls.append(1)
         return real(*arguments, **given)
 
-    with opened(str(vault.root), Settings(max_file_bytes=15_000)) as workspace:
+    with open_to_write(str(vault.root), Settings(max_file_bytes=15_000)) as workspace:
         desk = Desk(vault, workspace)
         with monkeypatch.context() as patch, pytest.raises(MemoryError):
             patch.setattr(capture.sessions_operations, "write", dying)

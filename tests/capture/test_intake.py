@@ -27,7 +27,7 @@ from transcript_builder import (
 )  # fmt: skip
 from workbench import Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture import capture, intake, spool
 from signet_sync.capture.intake import Intake
 from signet_sync.formats.timestamps import SECOND, iso
@@ -47,7 +47,7 @@ def talk() -> TranscriptBuilder:
 
 @contextmanager
 def workspace(vault: Vault, **given: Any) -> Iterator[Workspace]:
-    with opened(str(vault.root), Settings(**given)) as found:
+    with open_to_write(str(vault.root), Settings(**given)) as found:
         yield found
 
 

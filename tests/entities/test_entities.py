@@ -14,7 +14,7 @@ import pytest
 from invented_secrets import some
 from workbench import Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import maintenance, observe, operations, own_edits, queries
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.observe import Observations
@@ -41,7 +41,7 @@ WHY = "why: each of them matters; until: 2026-05-01; plan: prune to seven in May
 @pytest.fixture
 def work(vault: Vault) -> Iterator[Workspace]:
     """The workspace of an empty vault."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         yield workspace
 
 
@@ -490,7 +490,7 @@ def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
 def test_an_entity_whose_files_were_not_written_is_made_by_the_next_command(tmp_path: Path) -> None:
     """A power cut may leave its events alone, or a part of their lines."""
     vault = Vault(tmp_path / "vault")
-    with opened(str(vault.root), Settings()) as work:
+    with open_to_write(str(vault.root), Settings()) as work:
         made = part(work, key="once")
         folder = file_of(work, made).parent
         texts = {path.name: path.read_text() for path in folder.iterdir()}
@@ -503,7 +503,7 @@ def test_an_entity_whose_files_were_not_written_is_made_by_the_next_command(tmp_
         if first in left:
             folder.mkdir()
         assert vault.call("check", "--json").json["problems"] == [], "what is still to be written is no damage"
-        with opened(str(vault.root), Settings()) as work:
+        with open_to_write(str(vault.root), Settings()) as work:
             assert part(work, key="once").id == made.id
             in_step(work)
             assert {path.name: path.read_text() for path in folder.iterdir()} == texts

@@ -10,7 +10,7 @@ import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
 from signet_sync.app.scheduler import relevant
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations, queries
 from signet_sync.entities.repository import EntityRepository, EventLog
 from signet_sync.formats.timestamps import parse_instant
@@ -36,7 +36,7 @@ def vault(tmp_path):
 
 @contextmanager
 def at_work(vault, **settings):
-    with opened(str(vault.root), Settings(**settings)) as workspace:
+    with open_to_write(str(vault.root), Settings(**settings)) as workspace:
         yield workspace
 
 

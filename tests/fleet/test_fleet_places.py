@@ -16,7 +16,7 @@ import pytest
 from workbench import tree
 
 from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError
-from signet_sync.fleet.places import matches, opened, shown
+from signet_sync.fleet.places import mask_url, matches, open_place
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import check
 
@@ -26,7 +26,7 @@ NAME, RAW = made.summary()
 
 def document(url: str) -> dict[str, Any]:
     """What `check --json` says of a workspace, but for its address."""
-    with opened(url) as place:
+    with open_place(url) as place:
         place.fetch()
         checked = check.check(place.root, now_us=NOW)
         found = check.document(place.name, checked, NOW, strict=False)
@@ -141,7 +141,7 @@ def test_what_is_damaged_missing_or_elsewhere_is_named(small: Path, tmp_path: Pa
         ("https://host/a?sig=abc&x=1#b", "https://host/a#b"),
         ("zip://in::https://me:pw@host/a.zip?token=x", "zip://in::https://host/a.zip"),
     ):
-        assert shown(url) == seen
+        assert mask_url(url) == seen
 
 
 def test_a_store_that_changes_or_stops_answering(vault: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_the_current_repository_is_not_asked(memory: Any, small: Path, monkeypat
     (small.parent / "around/.gitignore").write_text("*\n")
     put(memory, "/v", {f"memory/{NAME}": made.summary(manifest_path="memory/gone--manifest.md")[1]})
     monkeypatch.chdir(small.parent / "around")
-    with opened("memory://v") as place:
+    with open_place("memory://v") as place:
         place.fetch()
         checked = check.check(place.root, now_us=NOW)
         assert [one["code"] for one in checked.notes] == ["link-broken"] and not checked.excused

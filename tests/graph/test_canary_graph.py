@@ -12,7 +12,7 @@ from session_inputs import compact, end
 from workbench import NOW, Vault
 
 from benchmarks import index_rows
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.statement import Word
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
@@ -58,7 +58,7 @@ class Scene:
             of_it = f"select id from {NODES} where session_id = '{ID}' union select id from {STATEMENTS}"
             self.mark(f"{of_it} where session_id = '{ID}'")
             ((step,),) = self.vault.rows("select id from statements where newest = 1 and text = ?", STEP)
-            with opened(str(self.vault.root), Settings()) as workspace:
+            with open_to_write(str(self.vault.root), Settings()) as workspace:
                 pinning.mark(workspace, "default", step, "done", time.time_ns() // 1_000)
         else:
             self.mark(f"select id from statements where text in ('{SHARED}', 'Ask Ada about the loop.')")
@@ -88,7 +88,7 @@ class Scene:
         """Pins and accesses of some things, of all threads, condensations and memories."""
         above = "select id from session_summaries where depth > 0 union select id from memories"
         things = [one for (one,) in self.vault.rows(f"{own} union {above} union {_THREADS}")]
-        with opened(str(self.vault.root), Settings()) as workspace:
+        with open_to_write(str(self.vault.root), Settings()) as workspace:
             word_files.add(workspace, [Word("default", one, "pinned", NOW) for one in things])
             word_files.follow(workspace)
             counts.count_ids(workspace.database, "default", things, "2026-03-28")

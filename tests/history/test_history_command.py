@@ -16,7 +16,7 @@ from session_inputs import end
 from workbench import ROOT, Vault, contents
 
 from signet_sync.admin.doctor import examine
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.history import operations as history_operations
 from signet_sync.history import scheduler
@@ -159,7 +159,7 @@ NOW = parse_instant("2026-04-24T03:00:00Z") or 0
 
 
 def workspace(vault: Vault) -> Any:
-    return opened(str(vault.root), load(str(vault.root))[0])
+    return open_to_write(str(vault.root), load(str(vault.root))[0])
 
 
 def ended(held: Workspace, key: str, at_us: int, agent: str = "default") -> None:

@@ -15,7 +15,7 @@ from signet_writer import process_of
 from workbench import Answer, Vault, tree
 
 from signet_sync.app import scheduler
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.score import Promotion, Totals, weigh
@@ -50,7 +50,7 @@ class RecallEvent(NamedTuple):
 @pytest.fixture
 def database(vault: Vault) -> Iterator[Database]:
     """The database of an empty vault, open for writing."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         yield workspace.database
 
 
@@ -317,7 +317,7 @@ def test_the_diary_comes_back_and_what_is_typed_into_it_is_kept_beside_it(vault:
 
 def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep(vault: Vault) -> None:
     remember(vault, LUIS)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         assert due(workspace, days=400) == []
         hit(workspace.database, luis_of(workspace), *hits(1.0))
         assert [due(workspace, hours=hours) for hours in (0, 23.9, 24, 9000)] == [[], [], ["default"], ["default"]]
@@ -325,7 +325,7 @@ def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep
         assert [due(workspace, hours=hours) for hours in (30, 53.9, 54)] == [[], [], ["default"]]
         workspace.settings = workspace.settings.replace(dream_interval=3600.0)
         assert [due(workspace, hours=hours) for hours in (30.9, 31)] == [[], ["default"]]
-    with opened(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
+    with open_to_write(str(vault.root), Settings(recall_retention_days=0.0)) as workspace:
         assert due(workspace, hours=31) == [], "a restart is no reason"
         memories_operations.dream(workspace, "default", NOW_US + 3650 * DAY)  # the clock is set back then
         assert due(workspace, days=3) == ["default"]

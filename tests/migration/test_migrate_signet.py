@@ -22,7 +22,7 @@ from workbench import NOW, Vault, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.ids import token_of
-from signet_sync.migration.signet import SIGNET, opened
+from signet_sync.migration.signet import SIGNET, open_database
 
 SECRET = "ghp_" + some(Random(24), 36)
 
@@ -447,7 +447,7 @@ def test_a_locked_database_brings_nothing(vault: Vault, monkeypatch: pytest.Monk
 
 def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
     made = build(vault.root)
-    with pytest.raises(HarnessError) as caught, opened(str(made.path), SIGNET) as found:
+    with pytest.raises(HarnessError) as caught, open_database(str(made.path), SIGNET) as found:
         assert found.count("memories") == 12
         writer = apsw.Connection(str(made.path))
         writer.execute("insert into memories(id, content) values('late', zeroblob(10000))")

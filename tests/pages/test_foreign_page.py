@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workbench import NOW, Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.managed_block import block
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
@@ -17,7 +17,7 @@ NOW_US = parse_instant(NOW) or 0
 
 
 def one_pass(vault: Vault, *, daemon: bool) -> None:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         paths = frozenset({"MEMORY.md"})
         run_pass(workspace, Request(now_us=NOW_US, paths=paths, settle_seconds=2.0 if daemon else 0.0))
 
@@ -33,7 +33,7 @@ def test_the_agent_lets_another_machines_page_stand_until_it_has_something_to_sa
         one_pass(vault, daemon=True)
         assert (vault / "MEMORY.md").read_bytes() == page
     vault.session(2)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         run_pass(workspace, Request(now_us=NOW_US, settle_seconds=2.0))
     assert "number 2 bounded" in vault.page() and "My own words." in vault.page()
     assert "other machine" not in vault.page() and not list(vault.root.glob("MEMORY.user-*"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from workbench import Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.sessions import operations
@@ -98,7 +98,7 @@ def told_and_dead(tmp_path_factory: pytest.TempPathFactory) -> Story:
         patch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)  # the story is quoted, whenever it is told
         vault = Vault(folder / "vault")
         for number, one in enumerate(STORY, 1):
-            with opened(str(vault.root), Settings()) as workspace:
+            with open_to_write(str(vault.root), Settings()) as workspace:
                 operations.write(workspace, ending(*one), now_us=parse_instant(f"{one[1]}:45:00.000Z") or 0)
             found.append(after(vault, number))
         vault.reindex("--full", now=f"{STORY[-1][1]}:45:00.000Z")

@@ -11,7 +11,7 @@ import pytest
 from crash_runner import killed_after_its_swap
 from workbench import NOW, Vault, numbered, sampled
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.pages import page_files
 from signet_sync.settings.model import Settings
 
@@ -165,11 +165,11 @@ def is_kept_whole(vault: Vault, line: str) -> bool:
 def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
     line = of_a_statement(vault)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         assert page_files.shows_removed(workspace, "default", line.encode())
     session(vault, 2, f"The {WORD} keeps the queue.")
     vault.reindex()
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         assert not page_files.shows_removed(workspace, "default", line.encode())
     assert is_kept_whole(vault, line)
 

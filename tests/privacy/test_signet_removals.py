@@ -11,7 +11,7 @@ import pytest
 from signet_writer import Signet
 from workbench import NOW, Vault, cast, numbered, tree
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import foreign
@@ -101,7 +101,7 @@ def test_a_pass_over_what_is_gone_reads_them_too(vault):
     """Else MEMORY.md would warn of vanished files until the next full pass."""
     paths = frozenset(str(path.relative_to(vault.root)) for path in vault.memory.glob(f"*{TOKEN}--*.md"))
     Signet(vault.root).remove(TOKEN)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         run_pass(workspace, Request(now_us=parse_instant(NOW) or 0, paths=paths))
     is_gone(vault)
 

@@ -20,7 +20,7 @@ from signet_database import Database, at, transcript
 from signet_rules import refusal, refused, signet_reads
 from workbench import NOW, Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture.harnesses import registry
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.timestamps import iso, parse_instant
@@ -81,7 +81,7 @@ def workspace(tmp_path_factory):
     (root / "memory").mkdir(parents=True)
     patch = pytest.MonkeyPatch()
     patch.setenv("SIGNET_STATE", str(folder / "state"))
-    with opened(str(root), Settings()) as made:
+    with open_to_write(str(root), Settings()) as made:
         yield made
     patch.undo()
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import Vault, cast
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.pages.prompt_context import choose_hits
 from signet_sync.recall.operations import is_question, recall
 from signet_sync.recall.query import MOST_TERMS, date_words, read
@@ -394,7 +394,7 @@ def test_a_question_that_nobody_answered_yet_is_no_hit(vault):
     asked = "Where is the zeppelin moored at night?"
     says(vault, asked)
     assert [hit["text"] for hit in hits(vault, asked)] == [said]
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         at_prompt = choose_hits(workspace.database, "default", asked, lambda _: True, session_id="new")
     assert [hit.text for hit in at_prompt] == [said]
 

@@ -14,7 +14,7 @@ import signet_database
 from signet_writer import Signet
 from workbench import NOW, Vault, numbered, path_of, to_another_version
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations as entities
 from signet_sync.formats.ids import token_of
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
@@ -84,7 +84,7 @@ def indexed(vault: Vault) -> None:
 def _only_named(vault: Vault) -> None:
     """This machine has not indexed them: the workspace has its id from another one."""
     three(vault)
-    with opened(str(vault.root), Settings()):
+    with open_to_write(str(vault.root), Settings()):
         pass
     shutil.rmtree(os.environ["SIGNET_STATE"])
     os.makedirs(os.environ["SIGNET_STATE"])
@@ -92,7 +92,7 @@ def _only_named(vault: Vault) -> None:
 
 def _damaged(vault: Vault) -> None:
     """A database with a page of nonsense in its middle, and native rows that stand nowhere else but in the backup."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         pinning.pin(workspace, "default", remember(workspace, "Tests run before every push."), NOW_US)
     vault.reindex()
     with vault.database() as database:
@@ -138,7 +138,7 @@ def _backlog(vault: Vault) -> None:
         vault.session(number)
     few, engine.FEW_SOURCES = engine.FEW_SOURCES, 1
     try:
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
             assert passes.has_waiting(workspace.database)
     finally:
@@ -147,7 +147,7 @@ def _backlog(vault: Vault) -> None:
 
 def _garden(vault: Vault) -> None:
     """A user and a part with a line in it."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         before = {"now_us": NOW_US - SECOND}
         entities.create(workspace, "default", "user", "Mina", **before)
         entities.create(workspace, "default", "part", "Inner Critic", **before)
@@ -217,7 +217,7 @@ def _running(vault: Vault) -> None:
     """Two sessions of other programs and one of ours that still runs, with live turns."""
     for number in (1, 2):
         vault.session(number)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
         sessions_operations.write(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
         said = [Turn(1, "user", "Bound it.", MOMENT), Turn(2, "assistant", "The heron of lantern waits.", MOMENT)]
@@ -245,7 +245,7 @@ def deciding(workspace: Workspace) -> None:
 
 
 def _with_a_decision(vault: Vault) -> None:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         deciding(workspace)
     vault.reindex()
     assert vault.rows("select count(*) from statements where artifact < 0") == [(1,)]
@@ -300,7 +300,7 @@ def _arcs_and_nodes(database: Database, session_id: str) -> list[str]:
 
 def _recalled(vault: Vault) -> None:
     """Every memory was found by three queries, one of them in its own words."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         rows = list(workspace.database.execute("select id, content from memories order by id"))
         for memory_id, content in rows:
             for query in ("the queue", "lantern", content):
@@ -311,7 +311,7 @@ def _recalled(vault: Vault) -> None:
 def _risen_and_quoted(vault: Vault) -> None:
     """What is to go has risen, was typed into our part of the page, and is in backups of other days."""
     _recalled(vault)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         memories_operations.dream(workspace, "default", NOW_US - DAY)
     vault.reindex()
     words = f"> {FORGOTTEN}\n> {REMOVED}\n> {numbered(2)['memory_sentence']}\n"
@@ -332,7 +332,7 @@ def _remembering(vault: Vault) -> Told:
         vault.session(number)
     vault.reindex()
     told: dict[str, Any] = {"remove": numbered(2)["session_id"]}
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         told["pin"] = remember(workspace, "Tests run before every push.")
         told["forget"] = remember(workspace, FORGOTTEN)
         remember(workspace, REMOVED, session=told["remove"])
@@ -401,7 +401,7 @@ def _replaced_by_signet(vault: Vault) -> None:
 
 def _with_a_backup(vault: Vault) -> Told:
     """Memories that are in a backup and nowhere else."""
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         pinning.pin(workspace, "default", remember(workspace, "Tests run before every push."), NOW_US)
         remember(workspace, "The lantern of staging is blue.")
     vault.reindex()

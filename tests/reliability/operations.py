@@ -15,7 +15,7 @@ from crash_runner import NOW, command
 from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, NOW_US, QUOTED, REMOVED_WORDS, SECRET
 from workbench import numbered
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations as entities
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.memories import operations as memories_operations
@@ -112,7 +112,7 @@ def done(ask: Callable[[Workspace], object], *, answers: bool = True) -> Work:
 
     def work(root: Path) -> int:
         given = None
-        with opened(str(root), Settings()) as workspace:
+        with open_to_write(str(root), Settings()) as workspace:
             try:
                 given = ask(workspace)
             except UsageError as error:

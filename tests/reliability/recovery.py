@@ -28,7 +28,7 @@ from portraits import contents, is_begun, portrait, strays, unlike, without_kept
 from workbench import Vault, holding
 from workbench import contents as all_contents
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities.queries import verify_log
 from signet_sync.entities.repository import EntityRepository
 from signet_sync.formats.paths import DEFAULT_AGENT
@@ -223,7 +223,7 @@ class Judge:
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
         self.wrong += invariants.broken(self.vault, self.stands(), now=self.operation.now, settled=True)
         if (self.root / "entities").exists():
-            with opened(str(self.root), Settings()) as workspace:
+            with open_to_write(str(self.root), Settings()) as workspace:
                 found = verify_log(EntityRepository(workspace, DEFAULT_AGENT, now_us()))
             self.check(f"the chain of events is broken: {found}", not found)
         if self.outcome == "all":

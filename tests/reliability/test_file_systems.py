@@ -9,7 +9,7 @@ import pytest
 from crash_runner import Steps, forked
 from workbench import NOW, Vault, contents, path_of
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
@@ -32,7 +32,7 @@ def vault(tmp_path):
 
 
 def end(vault: Vault, **given: object) -> dict[str, object]:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         return sessions_operations.write(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
 
 

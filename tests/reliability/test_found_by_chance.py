@@ -15,7 +15,7 @@ from operation_vaults import FORGOTTEN, of_another_version, remember
 from operations import OPERATIONS
 from workbench import Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.settings.model import Settings
 from signet_sync.storage import writing
 
@@ -61,7 +61,7 @@ def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_i
 def remembered(vault: Vault) -> str:
     """Remembers something, which somebody writes into our part of the page once more; gives its id."""
     vault.session(1)
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         memory_id = remember(workspace, FORGOTTEN)
     (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"> {FORGOTTEN}\n\n## ", 1))
     return memory_id
@@ -105,7 +105,7 @@ def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(
 def test_a_backup_made_while_the_clock_was_ahead_is_not_taken_for_the_newest(vault: Vault) -> None:
     vault.session(1)
     vault.reindex(now="2027-01-01T00:00:00.000Z")
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         memory_id = remember(workspace, FORGOTTEN)
     vault.db.unlink()
     vault.reindex()

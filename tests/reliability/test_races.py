@@ -29,7 +29,7 @@ from invariants import holding
 from session_inputs import FIRST, WHO, end, moment
 from workbench import NOW, ROOT, Vault, entry, tree
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.digest.outcome import Item, ModelDigest
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.timestamps import parse_instant
@@ -171,7 +171,7 @@ def stopped(root: Path, at: int) -> int | None:
     def write() -> int:
         number: list[int] = []
         stop_at(number)
-        with opened(str(root), Settings()) as workspace:
+        with open_to_write(str(root), Settings()) as workspace:
             number.append(at)
             return int(publish_page(workspace, EARLIER[0]).deferred)
 
@@ -182,7 +182,7 @@ def stopped(root: Path, at: int) -> int | None:
 
 def written_beside(root: Path, sleeper: int, now_us: int) -> bool:
     """Writes the page anew; whether the lease that the sleeper held was taken from it."""
-    with opened(str(root), Settings()) as workspace:
+    with open_to_write(str(root), Settings()) as workspace:
         rows = list(workspace.database.execute("select lease_owner, fence from memory_md_heads where lease_owner > ''"))
         publish_page(workspace, now_us)
         fence = workspace.database.value("select fence from memory_md_heads")
@@ -307,7 +307,7 @@ def test_no_save_of_an_editor_is_lost(vault: Vault, what: str, saves: int) -> No
 
     def work() -> None:
         done = Counter[bool]()
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             while not select.select([over], [], [], 0)[0]:
                 try:
                     write(workspace, path, done[True])
@@ -326,7 +326,7 @@ def test_no_save_of_an_editor_is_lost(vault: Vault, what: str, saves: int) -> No
     assert ended(pid) == 0
     wrote, gave_way = json.loads(os.read(began, 1000))
     assert wrote and (gave_way or saves < 1000), "of a few saves none may have fallen into a write"
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         assert not keep_displaced(workspace, time.time_ns() // 1000, rest=0.0)
     kept = b"".join(copy.read_bytes() for copy in vault.root.glob("*.user-*.md"))
     assert editor.lost == [] and [number for number in editor.aside if mine(number) not in kept] == []
@@ -517,7 +517,7 @@ def test_an_answer_of_a_model_that_comes_after_the_removal_is_refused(vault: Vau
         assert answer.code == 0, answer
         return ModelDigest(items=(Item("next", "Told by a model of the heliograph.", "agent", 1, 1, "model"),))
 
-    with opened(str(vault.root), Settings()) as workspace, pytest.raises(UsageError) as refused:
+    with open_to_write(str(vault.root), Settings()) as workspace, pytest.raises(UsageError) as refused:
         sessions_operations.write(workspace, later, now_us=NOW_US, propose=removing)
     assert refused.value.code == "removed-session"
     vault.reindex()

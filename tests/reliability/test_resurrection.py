@@ -24,7 +24,7 @@ from session_inputs import FIRST, compact, document, end, refuse, say
 from transcript_builder import claude
 from workbench import NOW, Vault, holding, numbered
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import LiveMark, set_live_mark
@@ -280,7 +280,7 @@ def begun(vault: Vault, **given: Any) -> None:
         raise Died
 
     moment = time.time_ns() // 1000
-    with opened(str(vault.root), Settings()) as workspace, pytest.raises(Died):
+    with open_to_write(str(vault.root), Settings()) as workspace, pytest.raises(Died):
         ending = session_input(document(**given, transcript_is="tail"), now_us=moment)
         sessions_operations.write(workspace, ending, now_us=moment, propose=die)  # type: ignore[arg-type]
 

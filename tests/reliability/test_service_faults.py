@@ -15,7 +15,7 @@ from agents import Agent, Session, heartbeat, manager, page, some
 from workbench import Vault
 
 from benchmarks.corpus import write_corpus
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.errors import Interrupted
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -112,7 +112,7 @@ def test_what_is_made_of_files_when_all_are_read_gives_signs_of_life_and_hears_t
 
     def first(*, to_end: Callable[[], bool]) -> None:
         signs.clear()
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             request = Request(now_us=now_us(), progress=lambda done, _: signs.append(done), should_stop=to_end)
             run_pass(workspace, request)
 

@@ -15,7 +15,7 @@ import pytest
 from crash_runner import forked
 from workbench import NOW, Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.digest.outcome import ModelDigest
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.frontmatter import parse
@@ -51,7 +51,7 @@ def model(words: str, **given: Any) -> ModelDigest:
 
 
 def end(vault: Vault, propose: Callable[..., ModelDigest] | None = model, **given: Any) -> dict[str, Any]:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         return sessions_operations.write(
             workspace, session_input(DOCUMENT | given, now_us=NOW_US), now_us=NOW_US, propose=propose
         )

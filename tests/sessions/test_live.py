@@ -20,7 +20,7 @@ from test_intake import jobs, put, take
 from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, plugged_in, store
 from workbench import ROOT, Answer, Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.capture import capture, intake, live_transcript, spool, transcripts
 from signet_sync.capture.store import LiveMark, set_live_mark
 from signet_sync.digest.outcome import ModelDigest
@@ -184,7 +184,7 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
         return ModelDigest()
 
     ending = {"session_id": ONE, "session_key": KEY, "transcript": FIRST}
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         sessions_operations.write(workspace, session_input(ending, now_us=now_us), now_us=now_us, propose=meanwhile)
     assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
 

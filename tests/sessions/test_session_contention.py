@@ -26,7 +26,7 @@ from session_inputs import (
 )
 from workbench import ROOT
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.digest.outcome import Item, ModelDigest
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import normalize
@@ -106,7 +106,7 @@ def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
 def asked(vault, document, propose):
     """An ending through the Python API, with a model that is asked."""
     now_us = parse_instant(moment(30)) or 0
-    with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
+    with open_to_write(str(vault.root), model.load(str(vault.root))[0]) as workspace:
         return sessions_operations.write(
             workspace, session_input(document, now_us=now_us), now_us=now_us, propose=propose
         )
@@ -148,7 +148,7 @@ def test_a_model_is_asked_once_about_each_end_and_for_nothing_that_is_given(vaul
     asked(vault, {**WHO, **given}, counted)
     assert [normalize(text).strip() for text in words] == [normalize(text).strip() for text in (FIRST, SECOND, THIRD)]
     now_us = parse_instant(moment(40)) or 0
-    with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
+    with open_to_write(str(vault.root), model.load(str(vault.root))[0]) as workspace:
         given = compaction_input({**WHO, "compaction": "The loop of src/queue.py."}, now_us=now_us)
         sessions_operations.write(workspace, given, now_us=now_us, propose=counted)
     assert len(words) == 3

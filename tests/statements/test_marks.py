@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from workbench import NOW, Vault, numbered
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.cli.main import Context
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_instant
@@ -269,7 +269,7 @@ def test_a_removal_takes_the_words_of_its_session_and_no_others(vault: Vault, tm
 def test_what_was_marked_is_listed_with_what_undoes_it(vault: Vault) -> None:
     step, decided = handle(vault, STEP), handle(vault, DECIDED)
     assert ask(vault, "list") == {"statements": []}
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         pinning.mark(workspace, "default", step, "done", parse_instant("2026-03-01T00:00:00Z") or 0, by_agent=True)
     said = vault.call("statements", "withdraw", decided, "--now", NOW).out
     assert said.endswith(f"statements withdraw {decided[1:]} --undo\n")

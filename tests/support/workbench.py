@@ -22,7 +22,7 @@ import pytest
 
 from benchmarks.index_rows import canonical_dump
 from signet_sync.app.ask import run_hook
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.cli import main
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -184,7 +184,7 @@ def contents(root: Path, *, but: Iterable[str] = ()) -> dict[str, str]:
 
 def place_of(root: Path | str, database: str | None = None) -> IndexPlace:
     """Where a workspace and its index are, as the command line gives it to the page."""
-    return IndexPlace(str(root), database, Settings, lambda words: f"signet-sync {words}", opened)
+    return IndexPlace(str(root), database, Settings, lambda words: f"signet-sync {words}", open_to_write)
 
 
 class Vault:

@@ -14,7 +14,7 @@ from crash_runner import KILLED, forked
 from workbench import NOW, Vault, numbered
 
 from signet_sync.app import workspace as pipeline
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.statement import Word
@@ -99,7 +99,7 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def passed(vault: Vault, stages: Pipeline, request: Request) -> Any:
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         workspace.pipeline = stages
         return run_pass(workspace, request)
 
@@ -144,7 +144,7 @@ def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_fol
     vault.reindex()
     diary, stages = with_diary()
     assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         workspace.database.execute("update memory_artifact_tombstones set scrubbed = 0")
         workspace.pipeline = stages
         run_pass(workspace, Request(NOW_US))
@@ -157,7 +157,7 @@ def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_fol
 
 @pytest.fixture
 def workspace(vault: Vault) -> Iterator[Workspace]:
-    with opened(str(vault.root), Settings()) as found:
+    with open_to_write(str(vault.root), Settings()) as found:
         run_pass(found, Request(NOW_US))
         yield found
 
@@ -266,7 +266,7 @@ def test_pages_that_waited_in_vain_are_published_by_whoever_comes_next(vault: Va
         page.mkdir()
 
     def ends() -> int:
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             with defer_pages(workspace, lambda: NOW_US):
                 run_pass(workspace, Request(NOW_US, frozenset(vault.session(7).values())))
                 if fault == "killed":
@@ -280,7 +280,7 @@ def test_pages_that_waited_in_vain_are_published_by_whoever_comes_next(vault: Va
     if after == "reindex":
         vault.reindex()
     else:
-        with opened(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
+        with open_to_write(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
             pass
     assert "number 7" in vault.page()
     with vault.database() as database:
@@ -302,7 +302,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
 
 @pytest.fixture
 def idle(many: Vault) -> Iterator[Workspace]:
-    with opened(str(many.root), Settings()) as found:
+    with open_to_write(str(many.root), Settings()) as found:
         yield found
 
 
@@ -376,7 +376,7 @@ def test_rows_of_another_sanitizer_are_made_anew_once_and_a_hinted_pass_does_not
     with vault.database(readonly=False) as database, database.transaction():
         artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
     paths = frozenset(vault.session(4).values())
-    with opened(str(vault.root), Settings()) as workspace:
+    with open_to_write(str(vault.root), Settings()) as workspace:
         assert run_pass(workspace, Request(NOW_US, paths)).read == 3
         assert run_pass(workspace, Request(NOW_US)).read == 12
         assert run_pass(workspace, Request(NOW_US)).read == 0

@@ -19,7 +19,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from starlette.testclient import TestClient
 from ui_pages import ADDRESS, BESIDE, HOSTILE, PORT, Elements, harmless, visitor
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import operations as integrity_operations
@@ -42,7 +42,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
         paths = [vault.session(number) for number in (1, 2, 3)]
         paths.append(vault.session(4, agent_id="scout"))
         vault.reindex()
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, "default", "user", "Jo <b>M</b>", now_us=NOW_US).id
             operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
             proposal = operations.set_section(

@@ -17,7 +17,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from starlette.testclient import TestClient
 from ui_pages import BESIDE, HOSTILE, Elements, harmless, visitor
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions.live import store as live
@@ -54,7 +54,7 @@ def furnish(vault: Vault) -> None:
             assert vault.call("remember", text, "--agent", agent).code == 0
         ((pinned,),) = vault.rows("select id from memories where agent_id = ? and content like 'Pin%'", agent)
         assert vault.call("pin", pinned, "--agent", agent).code == 0
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, agent, "user", f"Jo {word}", now_us=NOW_US).id
             operations.set_section(workspace, agent, jo, "preferences", word, propose=True, now_us=NOW_US)
             operations.set_section(workspace, agent, jo, "overview", f"{word} of [[{jo}|x]]", now_us=NOW_US)

@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from ui_pages import HOSTILE, asked, harmless, run, visitor
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.entities import operations
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
@@ -37,7 +37,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
             for number, text in enumerate((vault / summary).read_text("utf-8").split("\n"), 1)
             if text.startswith("Jo reviews")
         )
-        with opened(str(vault.root), Settings()) as workspace:
+        with open_to_write(str(vault.root), Settings()) as workspace:
             jo = operations.create(workspace, "default", "user", NAMED, now_us=NOW_US).id
             part = operations.create(workspace, "default", "part", "lantern", now_us=NOW_US).id
             operations.create(

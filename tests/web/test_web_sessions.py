@@ -165,8 +165,8 @@ def test_a_session_is_read_segment_by_segment(vault: Vault, browser: TestClient)
     assert [stretch.label for stretch in page.data["stretches"]] == ["Segment 1", "Compaction", "Segment 2"]
     assert [artifact.kind for artifact in page.data["shown"]] == ["summary", "transcript"]
     first, compaction, _ = page.data["stretches"]
-    assert [one.kind for one in opened(vault, RESUMED, path=first.opening).data["shown"]] == ["summary"]
-    compacted = opened(vault, RESUMED, path=compaction.opening)
+    assert [one.kind for one in opened(vault, RESUMED, path=first.first_path).data["shown"]] == ["summary"]
+    compacted = opened(vault, RESUMED, path=compaction.first_path)
     assert [artifact.kind for artifact in compacted.data["shown"]] == ["compaction"]
     seen = Seen(browser.get(address(RESUMED)).text)
     before = numbered(2)["session_id"]

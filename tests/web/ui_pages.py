@@ -12,7 +12,7 @@ from typing import Any
 from starlette.testclient import TestClient
 from workbench import NOW, Answer, Vault
 
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.read_only import IndexPlace
@@ -36,7 +36,7 @@ def site(root: Path, agent: str = "default", **settings: Any) -> Site:
             None,
             lambda: Settings(**settings),
             lambda words: f"signet-sync --workspace {shlex.quote(str(root))} {words}",
-            opened,
+            open_to_write,
         ),
         agent,
     )

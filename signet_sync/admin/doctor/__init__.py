@@ -19,7 +19,7 @@ _CHECKS = (
     programs.agent,
     programs.service,
     vault.signet,
-    vault.waiting,
+    vault.jobs,
     programs.harness,
     programs.model,
     programs.meaning,

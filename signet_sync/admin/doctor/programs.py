@@ -114,7 +114,7 @@ def harness(target: Installation) -> list[Finding]:
             install = target.command("hooks install auto")
             return [warning("hooks", "no harness sends its sessions", install)]
         return [fine("hooks", "no harness is on this machine")]
-    findings = [_finding(target, condition, each) for condition in plugged for each in condition.problems]
+    findings = [_make_finding(target, condition, each) for condition in plugged for each in condition.problems]
     findings += _check_switches(target)
     silent = [condition.harness for condition in found if condition.found and not condition.events]
     if silent:
@@ -125,7 +125,7 @@ def harness(target: Installation) -> list[Finding]:
     return [*findings, *_try_hooks(target, tried)]
 
 
-def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
+def _make_finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     remedy = target.command(f"hooks install {condition.harness}") if one.code in _AGAIN else one.hint
     kind = problem if one.code in ("hooks-gone", "server-gone") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy)
@@ -205,7 +205,7 @@ def meaning(target: Installation) -> list[Finding]:
             meaning_setup.require_extra()
     except SignetSyncError as error:
         return [warning("meaning", f"recall finds by words alone: {error.message}", error.hint)]
-    if choice.folder and (lost := meaning_setup.lost(chosen)):
+    if choice.folder and (lost := meaning_setup.find_lost(chosen)):
         remedy = target.command(f"settings recall.meaning {chosen}")
         return [warning("meaning", f"recall finds by words alone: {lost[0].name} is missing or damaged", remedy)]
     where = f"{choice.server.provider} {choice.server.model}: texts and queries, without secrets, are sent to "

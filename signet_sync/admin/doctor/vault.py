@@ -210,15 +210,15 @@ def index(target: Installation) -> list[Finding]:
     except FileNotFoundError:
         return [warning("database", "there is no index yet", target.command("reindex"))]
     except DatabaseError as error:
-        return [_unusable(target, error), *_set_aside(path)]
+        return [_report_unusable(target, error), *_set_aside(path)]
     with closing(database):
         try:
             return [*_bytes(target, database), *_rows(target, database), *_set_aside(path)]
         except (apsw.Error, DatabaseError) as error:
-            return [_unusable(target, error), *_set_aside(path)]
+            return [_report_unusable(target, error), *_set_aside(path)]
 
 
-def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
+def _report_unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
     translated = note_damage(error, target.database)
     if translated.code == "database-behind":
         return warning("database-behind", translated.message, target.command("reindex"))
@@ -336,7 +336,7 @@ def _is_ours(path: str) -> bool:
 # ── what waits to be processed ──
 
 
-def waiting(target: Installation) -> Iterator[Finding]:
+def jobs(target: Installation) -> Iterator[Finding]:
     """Reports jobs of hooks that nobody processes."""
     folder = target.folder.spool
     count = spool.count(folder)
