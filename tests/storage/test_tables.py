@@ -173,14 +173,9 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
                 if table.session and table.kind == "derived" and not of_session(database, table, session):
                     put(database, table.name, *made_up(database, table, session))
         lamp, path = native_rows.memory(native_rows.LAMP, kind="preference").id, native_rows.vault_path("summary", 1)
-        for number, (handle, where, said) in enumerate(
-            [
-                ("t-abcdefghijkl", "", "quiet"),
-                (lamp, "", "quiet"),
-                ("t-abcdefghijkl", path, "quiet"),
-                ("t-abcdefghijkl", "", "lantern"),
-            ]
-        ):
+        node = "t-abcdefghijkl"
+        sayings = [(node, "", "quiet"), (lamp, "", "quiet"), (node, path, "quiet"), (node, "", "lantern")]
+        for number, (handle, where, said) in enumerate(sayings):
             put(database, "sayings", "default", handle, where or f"of nobody {number}", said)
     return made
 

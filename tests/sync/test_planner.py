@@ -640,15 +640,9 @@ def test_no_secret_of_any_field_reaches_a_row(maker, name):
 
 
 def test_no_persons_words_stand_in_a_message():
-    for made in (
-        summary(kind=SECRET),
-        summary(hash_scope=SECRET),
-        summary(memory_sentence_quality=SECRET),
-        summary(started_at=SECRET),
-        manifest(revision=SECRET),
-        summary(manifest_path=f"../{SECRET}"),
-        summary(agent_id=SECRET),
-    ):
+    fields = ("kind", "hash_scope", "memory_sentence_quality", "started_at", "agent_id")
+    wrong = [summary(**{name: SECRET}) for name in fields]
+    for made in (*wrong, manifest(revision=SECRET), summary(manifest_path=f"../{SECRET}")):
         judgement = verdict(made)
         assert judgement.verdict == "invalid" and SECRET not in judgement.message
 
