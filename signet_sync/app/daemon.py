@@ -54,12 +54,7 @@ class Daemon:
     """
 
     def __init__(
-        self,
-        root: str,
-        database: str | None = None,
-        *,
-        verbose: bool = False,
-        ours: Installation | None = None,
+        self, root: str, database: str | None = None, *, verbose: bool = False, ours: Installation | None = None
     ) -> None:
         self.root = root
         self.database = database

@@ -60,14 +60,7 @@ def share_of(name: str, key: str = "") -> str:
 
 
 def share_own(
-    place: IndexPlace,
-    url: str,
-    holds: str,
-    now_us: int,
-    *,
-    enforces: bool,
-    accept: bool,
-    withdraw: bool,
+    place: IndexPlace, url: str, holds: str, now_us: int, *, enforces: bool, accept: bool, withdraw: bool
 ) -> dict[str, Any]:
     """Writes the share of this machine's workspace by its index, or takes it back; returns `fleet share --json`.
 

@@ -12,14 +12,7 @@ from signet_sync.errors import LeaseBusy, SignetSyncError, reason
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync.index_records import MANIFEST, SESSION, Change, Source
 from signet_sync.sync.store import artifacts, passes, sessions, texts
-from signet_sync.sync.workspace import (
-    Alive,
-    Deriver,
-    Maintenance,
-    Pass,
-    Pipeline,
-    Publisher,
-)
+from signet_sync.sync.workspace import Alive, Deriver, Maintenance, Pass, Pipeline, Publisher
 
 # Sources that are put into the outbox by one statement.
 _AT_ONCE = 1_000

@@ -102,14 +102,7 @@ class Watcher:
         self._set_watches()
         return True
 
-    def gather(
-        self,
-        quiet: float,
-        longest: float,
-        timeout: float | None,
-        *,
-        lead: float | None = None,
-    ) -> Hint | None:
+    def gather(self, quiet: float, longest: float, timeout: float | None, *, lead: float | None = None) -> Hint | None:
         """Blocks until something may have changed and it has been quiet for a while.
 
         `quiet` seconds must pass since the last event, but no more than `longest` since the first, and no more than

@@ -277,7 +277,10 @@ def signet_runs(vault: Vault, pid: int) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_live_signet_daemon_holds_back_pages_until_it_ends(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_live_signet_daemon_holds_back_pages_until_it_ends_or_a_person_takes_over(
+    vault: Vault, sleeper: subprocess.Popen[bytes], ends: bool
+) -> None:
     session = Session().write(vault)
     manifest = (vault / session.path("manifest")).read_bytes()
     signet_runs(vault, sleeper.pid)
@@ -294,18 +297,10 @@ def test_a_live_signet_daemon_holds_back_pages_until_it_ends(vault: Vault, sleep
         assert (vault / session.path("manifest")).read_bytes() == manifest
         agent.settled(1.5)  # holding back is no work
 
-        sleeper.kill()
-        sleeper.wait()
-        agent.wait("watching")
-        assert session.sentence in page(vault)
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_person_may_take_over_from_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
-    session = Session().write(vault)
-    signet_runs(vault, sleeper.pid)
-    with Inside(vault) as agent:
-        agent.wait("held: signet daemon")
-        (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
+        if ends:
+            sleeper.kill()
+            sleeper.wait()
+        else:
+            (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
         agent.wait("watching")
         assert session.sentence in page(vault)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agents import Inside, until
+from history_vault import git as run_git
 from session_inputs import end
 from workbench import ROOT, Vault, contents
 
@@ -60,14 +60,6 @@ def note(vault: Vault, text: str, path: str = "notes.md") -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(text)
     return place
-
-
-def run_git(root: Path, *arguments: str) -> str:
-    names = {"GIT_AUTHOR_NAME": "u", "GIT_AUTHOR_EMAIL": "u@h", "GIT_COMMITTER_NAME": "u", "GIT_COMMITTER_EMAIL": "u@h"}
-    done = subprocess.run(
-        ["git", "-C", str(root), *arguments], env={**os.environ, **names}, capture_output=True, text=True, check=True
-    )
-    return done.stdout
 
 
 # ── checkpoint ──

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
+from history_vault import git
 from workbench import NOW, SIGNS, Vault, cast, contents, numbered, path_of, tree
 
 from signet_sync.formats.body import normalize, text_sha256
@@ -304,14 +303,6 @@ def test_what_cannot_be_accepted_says_why(vault):
 
 
 # ── CI: index only, check ──
-
-
-def git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", root, *arguments],
-        capture_output=True, check=True, text=True,
-    )  # fmt: skip
-    return done.stdout
 
 
 def test_index_only_leaves_a_checkout_as_it_was(vault, tmp_path):
