@@ -223,12 +223,13 @@ def test_nothing_is_removed_while_the_files_are_away(vault, tmp_path):
 
 
 def test_foreign_files_that_still_hold_it_are_named_and_left(vault):
+    said = "In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends."
     notes = {
         "memory/memories.db": b"SQLite format 3\0" + ID.encode(),
         "memory/codex/transcripts/a.jsonl": b'{"session": "' + KEY.encode() + b'"}',
         "notes/mine.md": f"see [[{mine('summary')}|the session]]".encode(),
         ".obsidian/workspace.json": f'{{"lastOpenFiles": ["{mine("summary")}"]}}'.encode(),
-        ".trash/old.md": b"In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends.",
+        f".{mine('summary')}": said.encode(),
         "other.md": b"nothing of it",
     }
     for path, raw in notes.items():

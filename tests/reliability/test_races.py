@@ -201,8 +201,7 @@ def test_a_holder_that_wakes_up_too_late_writes_nothing(
 ) -> None:
     """Stopped at each step between taking the lease and giving it back; either it is fenced, or nobody can take it."""
     monkeypatch.setattr(connection, "BUSY_MS", 30)
-    hold = state_dir._hold
-    waits = {"session": 0.03}  # seconds for a session's lock, which may be the sleeper's
+    hold, waits = state_dir._hold, {"session": 0.03}  # seconds for a session's lock, which may be the sleeper's
     monkeypatch.setattr(state_dir, "_hold", lambda at, name, most, why: hold(at, name, waits.get(name[:7], most), why))
     fenced, at = 0, 1
     while (sleeper := stopped(vault.root, at)) is not None:
