@@ -46,12 +46,12 @@ class _Late:
         return getattr(_load_logger(), name)
 
 
-def _late() -> Logger:
+def _make_late_logger() -> Logger:
     found: Any = _Late()
     return found  # type: ignore[no-any-return]
 
 
-logger = _late()
+logger = _make_late_logger()
 
 
 def _load_logger() -> Logger:

@@ -121,7 +121,7 @@ def count_transcripts(path: str) -> dict[str, tuple[int, str]]:
 
 def program_for(root: str) -> Program:
     """Returns the program for a harness to call; names the workspace unless it is the default. Raises `UsageError`."""
-    return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
+    return Program.identify(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
 
 
 def feeds_a_folder(condition: Condition) -> bool:

@@ -278,7 +278,6 @@ class Scheduler:
     # ── passes ──
 
     def _full(self, confirmed: frozenset[str]) -> None:
-        """Makes a full pass."""
         first = self.last_full is None
         self._update_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.

@@ -126,7 +126,7 @@ def forget(context: Context, memory: str, dry_run: bool, yes: bool) -> None:
         pages = head_page(context.agent), dream_page(context.agent)
         show_remedy(context, done.git_history, "has older pages, which may still show it", pages)
 
-    context.answer(forget_operations.forgotten_document(done), show)
+    context.answer(forget_operations.forget_document(done), show)
 
 
 # ── statements ──

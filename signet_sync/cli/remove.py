@@ -173,7 +173,7 @@ def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -
     """Lets a session return that was removed."""
     from signet_sync.privacy import remove as removals  # slow import, which the help has no use for
 
-    undo = removals.undoable(workspace, context.agent, name)
+    undo = removals.find_undo(workspace, context.agent, name)
     tombstone = undo.tombstone
     if not dry_run:
         removals.lift(workspace, context.agent, name)

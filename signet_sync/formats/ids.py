@@ -119,7 +119,7 @@ def token_of(agent_id: str, identity: str) -> str:
     return b32encode(digest[:10]).decode("ascii").lower()
 
 
-def forgotten_mark(agent_id: str, memory_id: str) -> str:
+def hash_forgotten(agent_id: str, memory_id: str) -> str:
     """Returns what is kept of a forgotten memory, or of something of a removed session: a hash of agent and id."""
     return text_sha256(f"{agent_id}:{memory_id}")[:32]
 

@@ -66,16 +66,16 @@ def parse_moment(text: str, now_us: int = 0, *, ends: bool = False) -> int | Non
     instant = parse_instant(text)
     if instant is not None or (midnight := parse_instant(f"{text}T00:00:00Z")) is None:
         return instant
-    begins = instant_of(_here(moment_of(midnight + DAY if ends else midnight).replace(tzinfo=None)))
+    begins = instant_of(_localize(moment_of(midnight + DAY if ends else midnight).replace(tzinfo=None)))
     return begins - 1 if ends else begins
 
 
 def local(at: int) -> datetime:
     """Returns an instant as a clock of this machine shows it."""
-    return _here(moment_of(at))
+    return _localize(moment_of(at))
 
 
-def _here(moment: datetime) -> datetime:
+def _localize(moment: datetime) -> datetime:
     """Returns a moment in the zone of this machine; one without zone is of this machine's clock."""
     try:
         return moment.astimezone()

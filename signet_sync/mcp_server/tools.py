@@ -115,8 +115,6 @@ def _tool(
     writes: bool = False,
     destroys: bool = False,
 ) -> Callable[[_Act], _Act]:
-    """Offers a function as a tool."""
-
     def add(act: _Act) -> _Act:
         description = " ".join((act.__doc__ or "").split())
         OFFERS.append(Offer(act, title, description, render, shared, core, writes, destroys))
@@ -271,7 +269,7 @@ def memory_forget(memory: ServedMemory, id: Annotated[Name, "Its id or beginning
 
     with memory.place.open_workspace() as workspace:
         done = remove.forget(workspace, memory.agent_id, id, now_us())
-        return remove.forgotten_document(done), done.waiting or None
+        return remove.forget_document(done), done.waiting or None
 
 
 @_tool("Hand over", render_note, writes=True)

@@ -52,7 +52,7 @@ class PlacedSession(NamedTuple):
         return self.branch or self.tree or ""
 
 
-def tell_branches_apart(
+def separate_branches(
     database: Database, agent_id: str, threads: Sequence[ThreadView], now_us: int, folder: str
 ) -> tuple[list[ThreadView], list[PlacedSession], set[str]]:
     """Returns threads as the branch at hand left them, the sessions of other branches, and nodes of those to leave out.

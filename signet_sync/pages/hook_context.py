@@ -110,7 +110,6 @@ def _begin_context(session: HookSession, budget: int) -> tuple[Injection, set[st
 
 
 def _read_record(session: HookSession) -> Injections:
-    """Returns what a session has got."""
     held = injections.read(session.folder, session.agent_id, session.id)
     return held or Injections(session.agent_id, session.harness)
 

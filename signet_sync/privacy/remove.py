@@ -278,7 +278,7 @@ def list_transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]
 _BEGINNING = 6  # characters of a name that may stand for it
 
 
-def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
+def find_undo(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
     The beginning of a token or id stands for the only one that begins so. One that was lifted already is returned as
@@ -316,7 +316,7 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> None:
     such tombstone.
     """
     with state_dir.workspace_lock(workspace.state):
-        undo = undoable(workspace, agent_id, name)
+        undo = find_undo(workspace, agent_id, name)
         tombstone = undo.tombstone
         if undo.earlier:  # its mirror may be out of date
             rest = all_tombstones(workspace).get(tombstone.key)
@@ -407,6 +407,6 @@ def require_memory(database: Database, agent_id: str, name: str) -> Memory:
     return memory
 
 
-def forgotten_document(done: ForgetResult) -> dict[str, Any]:
+def forget_document(done: ForgetResult) -> dict[str, Any]:
     """Returns the JSON document of `forget --json`."""
     return {"id": done.memory.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

@@ -16,7 +16,7 @@ from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import artifact_name, find_ignored_code
 from signet_sync.formats.frontmatter import unpack_seal
 from signet_sync.formats.handle import SHORT_LENGTH, short_handle
-from signet_sync.formats.ids import UUID, forgotten_mark
+from signet_sync.formats.ids import UUID, hash_forgotten
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import drop_matching
 from signet_sync.formats.paths import MEMORY, TEMPORARY, folder_agent
@@ -227,7 +227,7 @@ def marks_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dic
             known.update(one for one in session_texts.names(database, scope) if not one.endswith(".md"))
         exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
         marks = found[agent_id, token] = marks_of(agent_id, token, exchanges)
-        marks.update(forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in known)
+        marks.update(hash_forgotten(agent_id, one[:SHORT_LENGTH]) for one in known)
         for text in session_texts.artifact_texts(database, [scope]):
             name = artifact_name(text.path.rpartition("/")[2])
             if name is not None and name.kind == "compaction":

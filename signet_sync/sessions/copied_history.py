@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from signet_sync.formats.ids import forgotten_mark, token_of
+from signet_sync.formats.ids import hash_forgotten, token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.sessions.live import store as live
 from signet_sync.sessions.live.turns import SpokenTurn, first_line, live_turns_in, turns_in
@@ -53,13 +53,13 @@ def marks_of(agent_id: str, token: str, exchanges: Iterable[Exchange]) -> set[st
     """Returns the hashes by which exchanges of a removed session are recognised: by their time, and by the session."""
     found: set[str] = set()
     for one in exchanges:
-        found.update(forgotten_mark(agent_id, f"{by}\0{one.line}") for by in (token, one.at) if by)
+        found.update(hash_forgotten(agent_id, f"{by}\0{one.line}") for by in (token, one.at) if by)
     return found
 
 
 def mark_of_compaction(agent_id: str, at_us: int) -> str:
     """Returns the hash by which a compaction of a removed session is recognised."""
-    return forgotten_mark(agent_id, f"{iso(at_us)}\0compaction")
+    return hash_forgotten(agent_id, f"{iso(at_us)}\0compaction")
 
 
 def exchanges_in(text: str) -> list[Exchange]:

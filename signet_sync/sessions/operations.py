@@ -59,7 +59,7 @@ def write(
     pass finishes what was journalled.
     """
     ending = _sanitize(workspace, given, now_us)
-    if problem := writing.unwritable(workspace.root, MEMORY):
+    if problem := writing.explain_unwritable(workspace.root, MEMORY):
         hint = "check its permissions; nothing was written"
         raise WorkspaceError(f"the vault cannot be written: {problem}", path=MEMORY, hint=hint)
     is_given = ending.bodies.get("summary") is not None and ending.proposal is not None

@@ -395,7 +395,7 @@ def remove_empty_folders(root: str, path: str) -> None:
         path = where
 
 
-def unwritable(root: str, path: str) -> str:
+def explain_unwritable(root: str, path: str) -> str:
     """Returns why no file can be made in a folder of the workspace, or "" if one can; writes nothing."""
     for where in (os.path.join(root, path), root):
         if os.path.isdir(where):

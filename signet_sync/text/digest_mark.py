@@ -57,19 +57,19 @@ def mark_chosen_by_model(line: str) -> str:
 
 def status_of(summary: str) -> Status | None:
     """Returns how the session of a digest ended, made by rules or with a model; None for any other text."""
-    found = _OPENING.fullmatch(_below_title(summary))
+    found = _OPENING.fullmatch(_read_line_below_title(summary))
     return cast(Status, found["status"]) if found is not None else None
 
 
 def is_of_other_rules(summary: str) -> bool:
     """Returns whether rules made this summary, but other ones than today's."""
-    found = _OPENING.fullmatch(_below_title(summary))
+    found = _OPENING.fullmatch(_read_line_below_title(summary))
     return found is not None and found["made"] is not None and found["rules"] != str(VERSION)
 
 
 def end_of(summary: str) -> int:
     """Returns where the line of a digest ends; 0 for any other text."""
-    line = _below_title(summary)
+    line = _read_line_below_title(summary)
     return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
 
 
@@ -83,16 +83,16 @@ def says_nothing(summary: str) -> bool:
 
 def is_headless(summary: str) -> bool:
     """Returns whether rules made this summary of a session in which no person spoke."""
-    line = _below_title(summary)
+    line = _read_line_below_title(summary)
     return line.startswith(f"*{_MADE}") and f". {_HEADLESS}" in line[:120]
 
 
 def is_look_up(summary: str) -> bool:
     """Returns whether rules made this summary of a session in which nothing but memory was asked."""
-    return f". {_LOOK_UP}" in _below_title(summary)[:160]
+    return f". {_LOOK_UP}" in _read_line_below_title(summary)[:160]
 
 
-def _below_title(summary: str) -> str:
+def _read_line_below_title(summary: str) -> str:
     """Returns the first line with words after the first one."""
     lines = summary[:2_000].split("\n", 4)
     return next((line for line in lines[1:4] if line), "") if lines[0].startswith("# ") else ""

@@ -19,7 +19,7 @@ from signet_sync.capture.harnesses import registry
 from signet_sync.host.harness_settings.harness import Program
 from signet_sync.storage import state_dir
 
-PYTHON = Program.here(None).words[0]
+PYTHON = Program.identify(None).words[0]
 
 SETTINGS = """{
 \t"model": "opus",

@@ -246,7 +246,6 @@ def _parts(sentences: Iterable[str]) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """Returns the text as inline code."""
     text = " ".join(text.split())
     longest = max(map(len, _TICKS.findall(text)), default=0)
     ticks = "`" * (longest + 1)

@@ -44,7 +44,7 @@ class Program:
     workspace: str | None = None
 
     @classmethod
-    def here(cls, workspace: str | None) -> "Program":
+    def identify(cls, workspace: str | None) -> "Program":
         """Returns this installation, for a virtual environment by always the same of its interpreter's names.
 
         `-P` keeps Python from importing modules from a session's folder. Raises `UsageError` for paths with control

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.formats.ids import forgotten_mark
+from signet_sync.formats.ids import hash_forgotten
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database import batches
@@ -131,7 +131,7 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     drop(database, agent_id, ids)
-    marks = [(forgotten_mark(agent_id, memory_id),) for memory_id in ids]
+    marks = [(hash_forgotten(agent_id, memory_id),) for memory_id in ids]
     database.executemany("insert or ignore into forgotten_memories(mark) values(?)", marks)
     scrub_again(database, agent_id, ids)
 
@@ -173,12 +173,12 @@ def scrub_again(database: Database, agent_id: str, ids: Iterable[str]) -> None:
 def find_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
     """Returns those of an agent's memories that were ever forgotten and not remembered again."""
     marked = "select exists(select 1 from forgotten_memories where mark = ?)"
-    return frozenset(one for one in ids if database.value(marked, (forgotten_mark(agent_id, one),)))
+    return frozenset(one for one in ids if database.value(marked, (hash_forgotten(agent_id, one),)))
 
 
 def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -> None:
     """Deletes the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
-    marks = [(forgotten_mark(*one),) for one in remembered]
+    marks = [(hash_forgotten(*one),) for one in remembered]
     database.executemany("delete from forgotten_memories where mark = ?", marks)
 
 

@@ -219,7 +219,7 @@ def project_inputs(
     if folder:
         from signet_sync.pages import at_hand  # a page tells no branches apart
 
-        heads, away, hidden = at_hand.tell_branches_apart(database, agent_id, own, now_us, folder)
+        heads, away, hidden = at_hand.separate_branches(database, agent_id, own, now_us, folder)
         steps = at_hand.find_steps_elsewhere(database, agent_id, of_project, away) if away else steps
     told = {one.newest for one in heads}
     used = uses(database, agent_id, day_of(now_us))

@@ -14,7 +14,7 @@ from typing import Any
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.handle import SHORT_LENGTH
-from signet_sync.formats.ids import forgotten_mark, token_of
+from signet_sync.formats.ids import hash_forgotten, token_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.storage.database.batches import Scope, drop_artifacts, make_condition
 from signet_sync.storage.database.connection import Database, make_damage_error
@@ -38,7 +38,7 @@ def remember_marks(database: Database, agent_id: str, token: str, marks: Iterabl
 def find_remembered(database: Database, agent_id: str, one: str) -> list[str]:
     """Returns the tokens of the removals with which an id of this short form went."""
     sql = "select session_token from removed_handles where agent_id = ? and mark = ?"
-    return database.column(sql, (agent_id, forgotten_mark(agent_id, one[:SHORT_LENGTH])))
+    return database.column(sql, (agent_id, hash_forgotten(agent_id, one[:SHORT_LENGTH])))
 
 
 def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bool:
@@ -54,7 +54,7 @@ def find_removed(database: Database, agent_id: str, text: bytes) -> dict[bytes, 
     """
     shown: dict[str, set[str]] = {}
     for one in {found.decode("ascii") for found in _SHOWN.findall(text)}:
-        shown.setdefault(forgotten_mark(agent_id, one[:SHORT_LENGTH]), set()).add(one)
+        shown.setdefault(hash_forgotten(agent_id, one[:SHORT_LENGTH]), set()).add(one)
     tokens: dict[str, set[str]] = {}
     for mark, token in database.execute(
         "select mark, session_token from removed_handles"

@@ -51,7 +51,6 @@ class Lead(NamedTuple):
 
 @cache
 def _rules() -> dict[str, list[SecretRule]]:
-    """Returns the rules of each mark."""
     found: dict[str, list[SecretRule]] = {}
     for line in lines("marks.txt"):
         if not line.startswith("lead "):
