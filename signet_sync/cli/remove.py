@@ -166,7 +166,7 @@ def _show_removed(context: Context, done: RemoveResult) -> None:
     paths = [*done.removed_paths, head_page(done.agent_id)]
     show_remedy(context, done.git_history, "still contains the text", paths)
     for path in done.foreign:
-        click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
+        click.secho(f"  not changed, still contains text of it: {path}", fg="yellow")
 
 
 def _lift(context: Context, workspace: Workspace, name: str, *, dry_run: bool) -> None:
