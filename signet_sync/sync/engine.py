@@ -59,34 +59,27 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         while True:  # a first index in parts
             index(run)
             _derive(run)
-            if not run.outcome.unread:
-                _finish(run)
+            if not run.outcome.unread or run.outcome.read == read:  # `memory/` is gone, say: the next pass goes on
                 break
             publish(run, (publisher for publisher in pipeline.publishers if publisher.early))
             _record(run)
-            if run.outcome.read == read:  # `memory/` is gone, say: the next pass goes on
-                break
             read = run.outcome.read
             run.outcome.change.sources.clear()
+        if not run.outcome.unread:
+            if run.outcome.read > BULK_FROM:
+                batches.merge_all(database)
+            run.request.go_on()
+            for stage in pipeline.maintenance.load(full=run.outcome.full) if run.outcome.cliff is None else ():
+                if (stage.database_only or not workspace.touch_nothing) and stage.due(run):
+                    stage.run(run)
+            if run.outcome.cliff is None:
+                _record(run)
+            publish(run, pipeline.publishers)
+            _record(run)
+            if run.outcome.whole:
+                _remember(run)
     run.outcome.elapsed_ms = (time.perf_counter() - started) * 1000
     return run.outcome
-
-
-def _finish(run: Pass) -> None:
-    """Maintains and publishes what is indexed."""
-    workspace, pipeline = run.workspace, run.workspace.pipeline
-    if run.outcome.read > BULK_FROM:
-        batches.merge_all(run.database)
-    run.request.go_on()
-    for stage in pipeline.maintenance.load(full=run.outcome.full) if run.outcome.cliff is None else ():
-        if (stage.database_only or not workspace.touch_nothing) and stage.due(run):
-            stage.run(run)
-    if run.outcome.cliff is None:
-        _record(run)
-    publish(run, pipeline.publishers)
-    _record(run)
-    if run.outcome.whole:
-        _remember(run)
 
 
 @contextmanager
