@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.capture import injections, spool
-from signet_sync.embeddings import store as embeddings_store
-from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.llm.token_budget import read_spent
 from signet_sync.memories.store import promotions
 from signet_sync.sessions import journal
-from signet_sync.statements import store as statements_store
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database, list_set_aside, note_damage
 from signet_sync.storage.files import require_root
@@ -150,6 +147,9 @@ def _read_index(path: str, root: str) -> tuple[dict[str, Any], str]:
 
 
 def _count(database: Database, root: str) -> dict[str, Any]:
+    from signet_sync.embeddings import store as embeddings_store  # slow imports, for an index that can be read
+    from signet_sync.entities import store as entities_store
+
     verdicts, agents = counts.verdict_counts(database), counts.agents(database)
     return {
         "counts": {
@@ -260,6 +260,8 @@ def receipt(database: Database, folder: StateFolder, now_us: int) -> dict[str, i
     `stale` are its lines that had been replaced before, `questions` those to which a memory answered, `corrections`
     statements that were marked as done or not true, `bytes_kept` those of the files in the index.
     """
+    from signet_sync.statements import store as statements_store  # as above
+
     since_us = now_us - DAYS * DAY
     recent = list(injections.list_changed(folder, since_us / 1e6))
     given = [(one.agent_id, line, int(one.at * 1e6)) for one in recent for line in one.ids if line.startswith("f-")]

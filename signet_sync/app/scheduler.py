@@ -74,9 +74,8 @@ class Scheduler:
     """Watches one workspace and runs its jobs. All in one thread; `watcher.wake` may come from any.
 
     A job has a name, what it does, and what tells when it is due (an instant of `time.monotonic`); None: it is due when
-    it was last planned for. `everything` means that the
-    next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is called during long passes to show
-    that the loop works.
+    it was last planned for. `everything` means that the next pass scans all files, `rebuild` that it rebuilds all
+    derived rows. `alive` is called during long passes to show that the loop works.
     """
 
     def __init__(

@@ -164,9 +164,8 @@ def take_spool(context: Context, sweep: bool, stay: bool) -> None:
             for remark in remarks:
                 logger.warning("{}", remark)
             intake.run_capture(workspace, now_us=now_us, sweep=wanted)
-            logged = len(workspace.events)
             history_operations.close_sessions(workspace, now_us())
-            for text in workspace.events[logged:]:
+            for text in workspace.events:
                 logger.warning("{}", text)
 
 

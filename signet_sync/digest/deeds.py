@@ -148,7 +148,7 @@ class Deeds:
             for line in printed
             if (found := _COMMITTED.match(line))
         ]
-        if call.failed and not made and " already exists:" not in call.printed:
+        if call.failed and not made and not (_OPENED.search(command) and " already exists:" in call.printed):
             return
         self.uses_git = self.uses_git or "git " in command
         bare = (_HEREDOC.sub(" ", command) if "<<" in command else command).replace("\\n", "\n")
@@ -178,7 +178,8 @@ class Deeds:
 
     def _number(self, call: ToolCall) -> None:
         """Numbers a pull request whose opening gave no address back, by a call that shows both title and address."""
-        for title in [title for title, one in self.requests.items() if not one.number and title in call.printed]:
+        unnumbered = [title for title, one in self.requests.items() if title and not one.number]
+        for title in (title for title in unnumbered if f'"{title}"' in call.printed or f"{title}\n" in call.printed):
             if address := _ADDRESS.search("\n".join(call.output)):
                 self.requests[address[1]] = self.requests.pop(title)._replace(number=address[1])
 

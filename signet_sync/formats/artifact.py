@@ -11,8 +11,8 @@ from signet_sync.formats.timestamps import parse_instant
 LEDGER_HEADING = "Session Ledger (Last 30 Days)"
 SENTENCE_VERSION = "memory_sentence_v1"
 TOMBSTONE_VERSION = 1
-# Only sessions in a repository have these, so that other files stay as they were.
 SESSION_FIELDS = ("agent_id", "session_id", "session_key", "project", "harness")
+# Only sessions in a repository have these, so that other files stay as they were.
 REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path", "repository_branch")
 
 

@@ -136,11 +136,12 @@ def token_matches(token: str, agent_id: str, session_key: str | None, session_id
     return token == token_of(agent_id, session_id)
 
 
+UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
 # ── whether others read a session ──
 
 _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
 # Chats that others read, by the names that chat programs give them.
-UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _GROUP = late(
     r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
     r"|shared|space|supergroup|team)s?(?![a-z])|@g\.us\b",  # the last one is WhatsApp's

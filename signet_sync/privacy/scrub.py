@@ -78,7 +78,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
             for _, path, _ in list(page_files.strays(workspace)):
                 page_files.withdraw(workspace, path)
         left = dreams_page.remove_forgotten(workspace, now_us) or left
-        left = "; ".join(clean_kept_copies(workspace, tombstones, rows_are_made=True)) or left
+        clean_kept_copies(workspace, tombstones, rows_are_made=True)
         if violations.is_redaction_due(workspace.database):
             _redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
@@ -128,17 +128,14 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(
-    workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False
-) -> list[str]:
+def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
     """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
     later by the digests of handles, and of lines that could not be deleted then. Where a removed session never had
-    rows, every line of a former page goes whose handle has none. Returns which conflict copies could not be cleared.
-    Raises `OSError`, `WorkspaceError`.
+    rows, every line of a former page goes whose handle has none. Raises `OSError`, `WorkspaceError`.
     """
-    _, trouble = conflict_copies.clear(workspace)
+    conflict_copies.clear(workspace)  # what it cannot do is told where pages are published
     handles = {memory_id.encode() for _, memory_id in memories.list_unscrubbed(workspace.database)}
     if (tombstones or handles) and conflict_copies.copies(workspace.root):
         lines = tombstones_store.read_remembered_lines(workspace.database)
@@ -150,7 +147,6 @@ def clean_kept_copies(
             if not tombstones_store.are_kept(workspace.database, agent_id, token)
         }
         clean_of_words(workspace, needles, lines, unknown)
-    return trouble
 
 
 def _redact_copies(workspace: Workspace) -> None:

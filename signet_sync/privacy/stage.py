@@ -129,7 +129,7 @@ class RemovedSessions(Eraser):
                     publish(pages, workspace.pipeline.publishers)
                     run.outcome.rewritten |= pages.outcome.rewritten
                     postponed = pages.outcome.deferred
-                postponed |= bool(scrub.clean_kept_copies(workspace, removed))
+                scrub.clean_kept_copies(workspace, removed)
             except (OSError, WorkspaceError):  # the scrub reports the error
                 postponed = True
         lines = scrub.lines_of_removed(workspace, removed) if postponed else set()

@@ -84,7 +84,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 
 @contextmanager
 def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[None]:
-    """Publishes pages once for many passes over some paths, not after each; what was killed or fails by a full one."""
+    """Publishes pages once for many passes over some paths, not after each; for one that was killed, by a full pass."""
     killed = passes.get(workspace.database, "pages_due")
     workspace.unshown = Change()
     try:
@@ -100,7 +100,7 @@ def defer_pages(workspace: Workspace, now_us: Callable[[], int]) -> Iterator[Non
                 _record(run)
                 workspace.events += run.outcome.trouble
                 with workspace.database.transaction():
-                    passes.put(workspace.database, "pages_due", int(run.outcome.deferred))
+                    passes.put(workspace.database, "pages_due", 0)
 
 
 def index_paths(workspace: Workspace, request: Request) -> None:

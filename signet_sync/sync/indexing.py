@@ -284,6 +284,7 @@ def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: 
     touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
     run.outcome.removed_rows += len(touched)
     change.sources.update(Source(SESSION, *session) for session in touched)
+    change.agents.update(agent for agent, _, _ in touched)
     change.paths.update(dropped, (j.path for j in named))
     artifacts.forget_files(database, dropped)
     artifacts.store_files(database, named)

@@ -57,6 +57,8 @@ def test_pull_requests() -> None:
     server = call("mcp__github__create_pull_request", "Trim the wick", '{"number":12}')
     program = call("mcp__hub__create_pull_request", 'tools.open({base:"main", title:"Oil the door"})', "Completed.")
     shown = run("gh pr view --json title,url", '{"title":"Oil the door","url":"https://h.org/a/pull/13"}')
+    bare = run("gh pr merge --squash"), run("gh pr list", "Fixes #5 https://h.org/a/pull/41")
+    assert [one.number for one in deeds(*bare).requests.values()] == [""]
     there = run("gh pr create --title Mirror", "a pull request already exists:\nhttps://h.org/a/pull/14", failed=True)
     assert [(one.title, one.number) for one in deeds(server, program, shown, there).requests.values()] == [
         ("Trim the wick", ""), ("Oil the door", "13"), ("Mirror", "14"),

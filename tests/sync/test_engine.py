@@ -257,26 +257,16 @@ def test_a_link_is_told_to_be_broken_while_its_target_is_away(vault: Vault, work
 
 
 @pytest.mark.parametrize("after", ["the next that come together", "reindex"])
-@pytest.mark.parametrize("fault", ["killed", "a folder is in the way"])
-def test_pages_that_waited_in_vain_are_published_by_whoever_comes_next(vault: Vault, after: str, fault: str) -> None:
+def test_pages_that_waited_when_it_was_killed_are_published_by_whoever_comes_next(vault: Vault, after: str) -> None:
     vault.reindex()
-    page = vault / "MEMORY.md"
-    if fault != "killed":
-        page.unlink()
-        page.mkdir()
 
     def ends() -> int:
-        with open_to_write(str(vault.root), Settings()) as workspace:
-            with defer_pages(workspace, lambda: NOW_US):
-                run_pass(workspace, Request(NOW_US, frozenset(vault.session(7).values())))
-                if fault == "killed":
-                    os._exit(KILLED)
-            return KILLED if "MEMORY.md" in str(workspace.events) else 0
+        with open_to_write(str(vault.root), Settings()) as workspace, defer_pages(workspace, lambda: NOW_US):
+            run_pass(workspace, Request(NOW_US, frozenset(vault.session(7).values())))
+            os._exit(KILLED)
 
     assert forked(ends) == KILLED
-    if fault != "killed":
-        page.rmdir()
-    assert not page.exists() or "number 7" not in vault.page()
+    assert "number 7" not in vault.page()
     if after == "reindex":
         vault.reindex()
     else:
@@ -285,6 +275,28 @@ def test_pages_that_waited_in_vain_are_published_by_whoever_comes_next(vault: Va
     assert "number 7" in vault.page()
     with vault.database() as database:
         assert not passes.get(database, "pages_due")
+
+
+def test_pages_that_waited_and_cannot_be_written_are_told(vault: Vault) -> None:
+    vault.reindex()
+    (vault / "MEMORY.md").unlink()
+    (vault / "MEMORY.md").mkdir()
+    with open_to_write(str(vault.root), Settings()) as workspace:
+        with defer_pages(workspace, lambda: NOW_US):
+            run_pass(workspace, Request(NOW_US, frozenset(vault.session(7).values())))
+        assert "MEMORY.md" in str(workspace.events)
+
+
+def test_the_page_of_an_agent_goes_with_its_last_manifest(vault: Vault) -> None:
+    path = vault.session(7, agent_id="yan")["manifest"]
+    for other in set(vault.session(7, agent_id="yan").values()) - {path}:
+        (vault / other).unlink()
+    vault.reindex()
+    assert (vault / "agents/yan/MEMORY.md").exists()
+    (vault / path).unlink()
+    with open_to_write(str(vault.root), Settings()) as workspace:
+        run_pass(workspace, Request(NOW_US, frozenset({path})))
+    assert not (vault / "agents/yan/MEMORY.md").exists()
 
 
 # ── what follows from old sessions waits for idle time; commands wait for all of it, and a death loses none ──
