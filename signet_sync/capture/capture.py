@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from signet_sync.capture import injections, transcripts
@@ -185,9 +185,11 @@ def drop_copies(workspace: Workspace, conversation: Conversation, agent_id: str)
             prompt = entries[place]
             words = sanitize_transcript_v2(words_of(prompt.text))
             turns = [SpokenTurn(prompt.kind, words, iso(prompt.at) if prompt.at > 0 else "")]
-            answer = next((one for one in islice(entries, place + 1, None) if one.kind != "event"), None)
+            behind = (one for one in islice(entries, place + 1, None) if one.kind != "event")
+            answer = next(behind, None)
             if answer is not None:
-                turns.append(SpokenTurn(answer.kind, "", iso(answer.at)))
+                said = next((one for one in chain([answer], behind) if one.kind in ("assistant", "user")), answer)
+                turns += [SpokenTurn(one.kind, "", iso(one.at)) for one in (answer, said)]
             for one in exchanges_of(turns):
                 yield one, prompt.at, prompt.at <= conversation.copied_until
 

@@ -23,30 +23,36 @@ from signet_sync.text.redaction import alike
 
 
 class Exchange(NamedTuple):
-    """What an exchange is known by: the prompt's first line, its time and that of the answer (ISO 8601, "": unknown).
+    """What an exchange is known by: the prompt's first line, its time, and those of the answer and its first words.
 
-    What a harness adds to a prompt may stand below the person's words, so the first line counts.
+    What a harness adds to a prompt may stand below the person's words, so the first line counts. Times are ISO 8601,
+    "" if unknown: of a running session only words are.
     """
 
     line: str
     at: str = ""
     answered: str = ""
+    said: str = ""
 
     def is_same(self, other: "Exchange", *, copied: bool) -> bool:
         """Returns whether two are the same; where one is `copied` from the other's session, the words suffice."""
         if copied or not self.at or not self.line:
             return copied and self.line == other.line
-        answers = {self.answered, other.answered} - {""}
-        return (self.line, self.at) == (other.line, other.at) and len(answers) < 2
+        answers = ({*times} - {""} for times in zip(self[2:], other[2:], strict=True))
+        return self[:2] == other[:2] and all(len(times) < 2 for times in answers)
 
 
 def exchanges_of(turns: Iterable[SpokenTurn], *, answers: bool = True) -> Iterator[Exchange]:
     """Yields the exchanges of sanitized turns; `answers`: all that follows a prompt is among the turns."""
     turns = list(turns)
-    for turn, following in zip_longest(turns, turns[1:]):
-        if speaker_of(turn.role) == "user" and (line := first_line(turn.text)):
+    found, said = list[Exchange](), ""
+    for turn, following in reversed([*zip_longest(turns, turns[1:])]):
+        speaker = speaker_of(turn.role)
+        if speaker == "user" and (line := first_line(turn.text)):
             answered = following is not None and speaker_of(following.role) != "user"
-            yield Exchange(line, turn.at, following.at if answers and answered else "")
+            found.append(Exchange(line, turn.at, following.at if answers and answered else "", said))
+        said = turn.at if speaker == "assistant" else "" if speaker == "user" else said
+    yield from reversed(found)
 
 
 def marks_of(agent_id: str, token: str, exchanges: Iterable[Exchange]) -> set[str]:
@@ -131,7 +137,8 @@ class HeldExchanges:
             if any(one.is_same(other, copied=False) for other in self._read[path]):
                 return text
         running = live.list_said_at(self._database, self._agent_id, one.at, self._session_id) if one.at else []
-        if any(one.is_same(other, copied=False) for other in exchanges_of(SpokenTurn(*turn[1:]) for turn in running)):
+        told = exchanges_of((SpokenTurn(*turn[1:]) for turn in running), answers=False)
+        if any(one.is_same(other, copied=False) for other in told):
             return ""
         marks = marks_of(self._agent_id, self._token if copied else "", [one])
         return "" if store.are_removed(self._database, self._agent_id, marks) else None

@@ -174,14 +174,23 @@ def test_an_answer_that_went_on_behind_a_copy_is_kept(vault, parent):
     said_once(vault, "answer2word", "lategoing")
 
 
-def test_equal_prompts_that_are_no_copies_are_all_kept(vault, home):
+@pytest.mark.parametrize("first_runs", [False, True])
+def test_equal_prompts_that_are_no_copies_are_all_kept(vault, home, first_runs):
     """Workers that are started with the same words in the same millisecond; and the same words at another time."""
     for number, (session, second) in enumerate(((PARENT, 1), (FORK, 1), (SECOND, 2))):
         talk = TranscriptBuilder(store(home), session)
         talk.user("Check the queue of src/queue.py", second)
         talk.assistant(f"It drains, says worker{number}word.", second + 1.1 + number)
-        talk.idle()
-    assert import_(vault, "claude-code")["sessions"] == 3
+        if first_runs and not number:
+            running = talk
+            fired(vault, talk, "Stop")
+            assert worker(vault).code == 0
+        else:
+            talk.idle()
+    assert import_(vault, "claude-code")["sessions"] == 3 - first_runs
+    if first_runs:
+        running.idle()
+        assert import_(vault, "claude-code")["sessions"] == 1
     said_once(vault, *(f"worker{number}word" for number in range(3)))
     assert "\n".join(segments(vault)).count("Check the queue of") == 3
 

@@ -40,7 +40,7 @@ from signet_sync.settings import model
 WRITERS = """
 import json, os, sys, time
 from signet_sync.sessions import operations as sessions
-from signet_sync.app.workspace import opened
+from signet_sync.app.workspace import open_to_write
 from signet_sync.settings.model import Settings
 from signet_sync.sessions.input import session_input
 
@@ -52,7 +52,7 @@ for number, documents in enumerate(lists):
         os.close(opener)
         os.read(gate, 1)
         answers = []
-        with opened(root, Settings()) as workspace:
+        with open_to_write(root, Settings()) as workspace:
             for document in documents:
                 now_us = time.time_ns() // 1000
                 answers.append(sessions.write(workspace, session_input(document, now_us=now_us), now_us=now_us))

@@ -243,10 +243,12 @@ def sessions(database: Database, agent_id: str) -> list[LiveSession]:
 
 
 def list_said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
-    """Returns the turns of one moment of an agent's running sessions other than one, named by its id."""
+    """Returns the turns of one moment of an agent's running sessions, but of one by its id; each with the next turn."""
     query = (
-        f"select {_TURN} from session_transcripts where agent_id = ? and at = ?"
-        " and coalesce(nullif(session_id, ''), session_key) <> ?"
+        f"select {', '.join(f'b.{name}' for name in LiveTurn._fields)} from session_transcripts a"
+        " join session_transcripts b using (agent_id, session_key, session_id)"
+        " where agent_id = ? and a.at = ? and coalesce(nullif(session_id, ''), session_key) <> ?"
+        " and b.turn between a.turn and a.turn + 1 order by session_key, session_id, b.turn"
     )
     return [LiveTurn(*row) for row in database.execute(query, (agent_id, at, but))]
 
