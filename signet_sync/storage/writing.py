@@ -206,12 +206,16 @@ def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_f
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
         mode = 0o600 if status is None else stat.S_IMODE(status.st_mode)
-        displaced = None
+        displaced = done = None
         with _stage_file(temporary, data, mode) as staged:
             if status is not None or not _appears(temporary, staged, target, name):
-                displaced = _Swap(temporary, staged, target, name, path).run(data, expected)
-            if sync_folder:
-                sync_descriptor(target)
+                displaced, done = _Swap(temporary, staged, target, name, path).run(data, expected)
+            try:
+                if sync_folder:
+                    sync_descriptor(target)
+            finally:
+                if done is not None:
+                    _drop_unchanged(temporary, *done)
         # Only now: removing the second name of a linked file changes its ctime.
         return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 
@@ -224,6 +228,9 @@ def _appears(source: int, staged: str, target: int, name: str) -> bool:
         return False
 
 
+_Done = tuple[str, bytes]  # a displaced file that nothing is lost with: its name, and what was in it
+
+
 class _Swap(NamedTuple):
     """A staged file that replaces another one."""
 
@@ -233,11 +240,11 @@ class _Swap(NamedTuple):
     name: str
     path: str
 
-    def run(self, data: bytes, expected: bytes | None) -> bytes | None:
-        """Swaps the files; returns the bytes of the old one if they are not the expected ones."""
+    def run(self, data: bytes, expected: bytes | None) -> "tuple[bytes | None, _Done | None]":
+        """Swaps the files; returns the bytes of the old one if they are not the expected ones, and what may go."""
         seen, _ = _read_final(self.target, self.name)
         if isinstance(seen, Found) and expected is not None and seen.raw != expected:
-            return seen.raw
+            return seen.raw, None
         if isinstance(seen, Trouble) and seen.code != "gone":
             raise self._unreadable()
         ours = os.stat(self.staged, dir_fd=self.source, follow_symlinks=False).st_ino
@@ -251,8 +258,8 @@ class _Swap(NamedTuple):
                 if swapped:
                     return self._settle(held, ours, expected)
                 if status_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
-                    return None
-            return self._overwrite(held, expected)
+                    return None, None
+            return self._overwrite(held, expected), None
         finally:
             if not swapped:
                 _drop(self.source, held)
@@ -267,43 +274,51 @@ class _Swap(NamedTuple):
             os.replace(held, self.name, src_dir_fd=self.source, dst_dir_fd=self.target)
         return displaced
 
-    def _settle(self, held: str, ours: int, expected: bytes | None) -> bytes | None:
-        """Judges the displaced file: deletes it if it is the expected one, else puts it back."""
+    def _settle(self, held: str, ours: int, expected: bytes | None) -> "tuple[bytes | None, _Done | None]":
+        """Judges the displaced file: it may go if it is the expected one, else it is put back."""
         old, final = _read_final(self.source, held)
         displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
         readable = isinstance(old, Found) or old.code == "gone"
         if readable and (displaced is None or expected is None):
-            if final:
-                _drop(self.source, held)
-            return displaced
-        self._put_back(held, ours)
+            return displaced, (held, old.raw) if final and isinstance(old, Found) else None
+        done = self._put_back(held, ours)
         if not readable:
+            if done is not None:
+                _drop_unchanged(self.source, *done)
             raise self._unreadable()
-        return displaced
+        return displaced, done
 
-    def _put_back(self, held: str, ours: int) -> None:
-        """Puts a displaced file back; if its name was taken again, it stays aside and is examined later."""
+    def _put_back(self, held: str, ours: int) -> "_Done | None":
+        """Puts a displaced file back; if its name was taken again, it stays aside and is examined later.
+
+        Returns our own file, unless another process opened it while it was in place and writes to it.
+        """
         if not _rename(self.source, held, self.target, self.name, _EXCHANGE):
             if _appears(self.source, held, self.target, self.name):
                 _drop(self.source, held)
-            return
-        if os.stat(held, dir_fd=self.source, follow_symlinks=False).st_ino == ours:
-            self._drop_ours(held)
-        else:
+            return None
+        if os.stat(held, dir_fd=self.source, follow_symlinks=False).st_ino != ours:
             # It was saved once more between the two swaps: the newest stays.
             _rename(self.source, held, self.target, self.name, _EXCHANGE)
-
-    def _drop_ours(self, held: str) -> None:
-        """Deletes our own file, unless another process opened it while it was in place and writes to it."""
+            return None
         displaced = parse_displaced(held)
         found, final = _read_final(self.source, held)
         if final and displaced is not None and isinstance(found, Found) and displaced.holds_ours(found.raw):
-            _drop(self.source, held)
+            return held, found.raw
+        return None
 
     def _unreadable(self) -> WorkspaceError:
         return WorkspaceError(
             "it cannot be read, or is being written", path=self.path, hint="it will be retried automatically"
         )
+
+
+def _drop_unchanged(descriptor: int, name: str, raw: bytes) -> None:
+    """Deletes a displaced file, after the folder is synced: a program that had found it under its old path, and was
+    held up before it had it open, has saved into it by now, and `list_displaced` finds that."""
+    found, final = _read_final(descriptor, name)
+    if final and isinstance(found, Found) and found.raw == raw:
+        _drop(descriptor, name)
 
 
 def _drop(descriptor: int, name: str) -> None:
@@ -359,9 +374,9 @@ def retract(root: str, path: str, expected: bytes) -> bool:
             return True
         old, final = _read_final(temporary, held)
         if isinstance(old, Found) and old.raw == expected:
-            if final:
-                _drop(temporary, held)
             sync_descriptor(target)
+            if final:
+                _drop_unchanged(temporary, held, expected)
             return True
         if _appears(temporary, held, target, name):
             _drop(temporary, held)
