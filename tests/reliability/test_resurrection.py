@@ -589,7 +589,7 @@ OTHERS: dict[str, tuple[Callable[[Scene], object], bool]] = {
     "the tombstone is lost": (lambda scene: stone(scene).unlink(), True),
     "the tombstone is torn": (lambda scene: stone(scene).write_bytes(b"<<<<<<< mine\n"), True),
     "one store after the other": (one_store_after_the_other, True),
-    "the state folder is lost": (lambda scene: shutil.rmtree(scene.vault.state), True),
+    "the state folder is lost": (lambda scene: shutil.rmtree(scene.vault.state.rename(f"{scene.vault.state}~")), True),
     "a database of before": (lambda scene: state_of_before(scene, "*.db*"), True),
     "a backup of before": (backup_of_before, False),
     "a state of before": (whole_state_of_before, False),
